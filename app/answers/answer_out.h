@@ -1,4 +1,4 @@
-// An answer on standard output as it comes, for people and for pipes.
+// Writes an answer to standard output as its tokens arrive, for people and for pipes.
 #pragma once
 #include <string>
 
@@ -8,11 +8,12 @@ namespace ft {
 
 class AnswerOut {
  public:
-  // `aside` shows lines that are no part of the answer.
+  // `aside` shows messages that are not part of the answer.
   explicit AnswerOut(Screen& aside);
-  // On a terminal, control characters but line feeds and tabs are shown as \xNN. A pipe gets the bytes.
+  // Writes a piece of the answer. A terminal gets control characters other than line feeds and tabs as \xNN;
+  // a pipe gets the bytes unchanged.
   void add(const std::string& piece);
-  // The answer's line feed. Says aside that an answer is empty.
+  // Writes the line feed that ends the answer. Tells `aside` if the answer is empty.
   void end();
 
  private:

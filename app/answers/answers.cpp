@@ -14,14 +14,14 @@ namespace {
 
 using Ids = std::span<const std::int32_t>;
 
-// Without the tokens that begin and end every text.
+// Returns the tokens without the tokenizer's begin and end tokens.
 Ids within(Ids ids, const Tokenizer& tokenizer) {
   if (!ids.empty() && tokenizer.bos() == ids.front()) ids = ids.subspan(1);
   if (!ids.empty() && tokenizer.eos() == ids.back()) ids = ids.first(ids.size() - 1);
   return ids;
 }
 
-// A turn's text. The role may stand on a line of its own before it: user, <|user|>.
+// Returns a turn's text without a first line that is only a role's name, such as user or <|user|>.
 std::string without_role(std::string_view text) {
   static constexpr std::string_view kRoles[] = {"system", "user", "assistant", "model",
                                                 "human",  "tool", "developer"};
@@ -94,7 +94,7 @@ AnswerTest AnswerTest::first(std::size_t count) const {
 std::vector<Answer> AnswerTest::run(const Ctx& context, ParameterStore& store, Model& model,
                                     const Tokenizer& tokenizer, std::vector<std::int32_t> end_tokens,
                                     const Progress& progress) const {
-  Ctx own = context;  // which will not be training
+  Ctx own = context;  // a copy: the generator sets train = false
   Generator generator(own, store, model, shape_, {settings_, std::move(end_tokens)});
   const std::vector<Prompt> prompts = own_prompts(prompts_, store.communicator());
   std::vector<std::vector<std::int32_t>> given(prompts_.size());

@@ -14,7 +14,8 @@ namespace {
 
 constexpr const char* kNone = "none";  // data.chat_template: no template
 
-// Settings of the command line come before the folder's.
+// Returns how rows were written in training, and puts the folder's chat template into `data`. Settings of the
+// command line override the folder's.
 Written take_kept(const std::string& folder, DataConfig& data) {
   if (data.chat_template == kNone) {
     data.chat_template.reset();
@@ -30,13 +31,13 @@ Written take_kept(const std::string& folder, DataConfig& data) {
   return Written::chat;
 }
 
-// The folder of a tokenizer or of its file.
+// Returns the folder of a tokenizer, which is given as a folder or as a file.
 std::string place_of(const std::string& tokenizer) {
   std::error_code none;
   return std::filesystem::is_directory(tokenizer, none) ? tokenizer : folder_of(tokenizer);
 }
 
-// The adapter's folder, where it says how it was trained, else the tokenizer's.
+// Returns the adapter's folder if it records how rows were written, else the tokenizer's.
 std::string kept_in(const Answerer& a) {
   const auto& adapter = a.config.lora.adapter_name_or_path;
   if (adapter && path_exists(join_path(*adapter, kPromptsFile))) return *adapter;

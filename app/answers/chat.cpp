@@ -18,8 +18,8 @@
 namespace ft {
 namespace {
 
-// One answer at a time. A decoder's context holds the turns and the answer; an encoder-decoder's holds the
-// line, and the decoder has the answer to itself.
+// Sizes for one answer at a time. A decoder's context holds the turns and the answer. An encoder-decoder's
+// source holds the line, and its decoder holds only the answer.
 GenerationShape shape_of(const Answerer& a) {
   const std::int64_t context = a.context_length();
   if (!a.reads_sources()) return {{.slots = 1, .capacity = context}, context};
@@ -35,14 +35,15 @@ GenerationShape shape_of(const Answerer& a) {
           context};
 }
 
-// What has been said, and how the model reads it.
+// The turns so far, and how they are written for the model.
 class Conversation {
  public:
   explicit Conversation(const Answerer& a) : asking_(a) {}
   const Asking& asking() const { return asking_; }
   void forget() { said_ = {}; }
 
-  // Tokens up to where the answer begins; the oldest turns go where there are more than `most`.
+  // Adds the user's words and returns the tokens before the answer. Drops the oldest turns while there are
+  // more than `most` tokens.
   std::vector<std::int32_t> ask(const std::string& words, std::size_t most) {
     if (!asking_.has_turns()) return asking_.question(words);
     say(said_, "user", words);
@@ -59,9 +60,9 @@ class Conversation {
   void take_back() {
     if (asking_.has_turns()) said_.messages.pop_back();
   }
-  // Where answers end.
+  // Tokens and texts that end an answer.
   const AnswerEnds& ends() const { return asking_.has_turns() ? asking_.chat_ends() : asking_.plain_ends(); }
-  // Behind the model's name on the first line.
+  // Text after the model's name on the first line.
   const char* how() const {
     if (asking_.has_turns()) return "";
     if (asking_.written() == Written::alpaca) return "; each line is a separate instruction, as in training";
@@ -95,7 +96,7 @@ class Chat {
         engine_(start_engine(a, shape_)),
         generator_(engine_->context, engine_->store, a.built.model(), shape_,
                    {a.config.generation, ends_.tokens}) {
-    if (!a.reads_sources()) generator_.keep_cache();  // what a decoder layer holds depends on the source
+    if (!a.reads_sources()) generator_.keep_cache();  // an encoder-decoder's cache depends on the source
   }
 
   const char* how() const { return conversation_.how(); }
@@ -124,7 +125,7 @@ class Chat {
     return true;
   }
 
-  // Throws away what was typed at the first Ctrl-C; the second one ends the program.
+  // Waits until a line can be read. The first Ctrl-C discards the typed text; the second ends the program.
   void wait_for_line() {
     const NotedInterrupt interrupt(true);
     pollfd keyboard{STDIN_FILENO, POLLIN, 0};
@@ -136,7 +137,7 @@ class Chat {
   }
 
   void answer(const std::string& words) {
-    // half of the context is left to the answer where there are turns that can go
+    // turns may fill half of the context, so that the answer has the other half; a first turn may be longer
     std::vector<std::int32_t> ids =
         conversation_.ask(words, static_cast<std::size_t>(shape_.cache.capacity / 2));
     const auto length = static_cast<std::int64_t>(ids.size());

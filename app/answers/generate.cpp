@@ -14,7 +14,7 @@
 namespace ft {
 namespace {
 
-// The answers so far, and the line about them.
+// The answers so far, and the live line that counts them.
 class Answers {
  public:
   using Clock = std::chrono::steady_clock;
@@ -54,7 +54,7 @@ class Answers {
  private:
   const Answerer& answerer_;
   Screen& screen_;
-  bool stops_ = false;  // some answers may end at a text
+  bool stops_ = false;  // some answers may end at a stop string
   std::int64_t begun_ = 0;
   Clock::time_point start_ = Clock::now();
 };
@@ -69,7 +69,7 @@ void write_answers(AtomicFile& out, Questions& q, const Answers& answers, const 
   out.commit();
 }
 
-// What the other ranks answered.
+// Adds the answers of the other ranks.
 void collect(Communicator& comm, Answers& answers) {
   std::vector<std::vector<std::int32_t>> all = answers.ids;
   share_answers(comm, all);
@@ -78,7 +78,7 @@ void collect(Communicator& comm, Answers& answers) {
       for (const std::int32_t id : all[i]) answers.add(i, id);
 }
 
-// Texts are not always continued as they are.
+// Tells the user if prompts are written as in training instead of continued.
 void say_how(const Questions& q, Screen& screen) {
   if (q.reworded)
     screen.line(str("prompts are written ",
@@ -89,7 +89,7 @@ void say_how(const Questions& q, Screen& screen) {
 Exit generate_file(const GenerateArgs& args, const Answerer& a, const Ranks& ranks, Screen& screen) {
   if (path_exists(args.output) && !args.overwrite)
     throw UserError(Exit::config, str(printable(args.output), " already exists; --overwrite replaces it"));
-  { const AtomicFile writable(args.output); }  // better now than after the work
+  { const AtomicFile writable(args.output); }  // fails now instead of after the work
   const std::unique_ptr<Questions> read = read_questions(args.input, a);
   Questions& q = *read;
   if (ranks.root()) say_how(q, screen);

@@ -1,4 +1,4 @@
-// ft generate: answers to the prompts of a file, or to one.
+// ft generate: answers the prompts of a file, or one prompt.
 #pragma once
 #include <string>
 
@@ -8,8 +8,8 @@
 namespace ft {
 
 struct GenerateArgs : AnswererArgs {
-  std::string input, output;  // JSON lines
-  std::string prompt;         // instead: one text, answered on stdout
+  std::string input, output;  // files of JSON lines
+  std::string prompt;         // instead of a file: one text, answered on stdout
   bool overwrite = false;     // replace the output file
 };
 Exit generate(const GenerateArgs&);

@@ -15,9 +15,9 @@
 namespace ft {
 namespace {
 
-constexpr std::size_t kLongestSegment = std::size_t{1} << 20;  // bytes: rougeL takes their square / 64
+constexpr std::size_t kLongestSegment = std::size_t{1} << 20;  // bytes; rougeL takes its square / 64 steps
 
-// One segment a line; an empty line is an empty segment.
+// Reads one segment from each line; an empty line is an empty segment.
 std::vector<std::string> read_segments(const std::string& file) {
   std::vector<std::string> segments;
   ByteReader reader({file, file});

@@ -1,4 +1,4 @@
-// ft metrics: how near answers are to what was expected, as sacreBLEU and rouge-score say it.
+// ft metrics: scores answers against references, with the numbers of sacreBLEU and rouge-score.
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@
 namespace ft {
 
 struct MetricsArgs {
-  std::string hypotheses, references;  // files of lines
+  std::string hypotheses, references;  // text files, one segment a line
   bool use_stemmer = false;
   bool json = false;
 };

@@ -50,7 +50,7 @@ namespace {
 
 constexpr int kTextWidth = 100;
 
-// One line, cut where it is long.
+// Returns the text on one line, cut to kTextWidth columns.
 std::string excerpt(std::string_view text) {
   const std::string line = show::one_line(strip_left(strip_right(text)));
   return line.empty() ? "(empty answer)" : show::fit(line, kTextWidth);

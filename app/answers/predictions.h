@@ -1,5 +1,5 @@
-// evaluation.predict_with_generate: answers to the held-out prompts, scored at every evaluation, and written
-// next to the result of a run as Hugging Face's run_translation.py does.
+// evaluation.predict_with_generate: answers the held-out prompts and scores the answers at every evaluation.
+// Writes them next to the run's result, as Hugging Face's run_translation.py does.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,21 +13,23 @@ namespace ft {
 
 class Predictions {
  public:
-  // Predictions for data.eval. UserError if there is no tokenizer, or settings do not fit the model.
+  // Prepares predictions for data.eval. Throws UserError (input) if there is no tokenizer, (config) if
+  // settings do not fit the model.
   Predictions(const RunConfig&, const BuiltModel&, const BuiltData&);
 
-  // All ranks call it together, each answers a part of the prompts, and all get the measures of all.
+  // Answers the prompts, split over the ranks. All ranks call it together and get the measures of all
+  // answers.
   Measures run(const Ctx&, ParameterStore&, const AnswerTest::Progress&);
 
-  // The first few answers before training, for the report; all ranks call it together. A run that is resumed
-  // takes them from samples.json, which the root writes.
+  // Keeps the first few answers before training, for the report. All ranks call it together. A resumed run
+  // reads them from samples.json instead, which the root wrote.
   void answer_before(const Ctx&, ParameterStore&, bool resumed, bool root);
 
-  // generated_predictions.txt, a line each, and predict_results.json: the measures and `loss` of the last run
-  // with predict_ before their names, and what it took. samples.json: answers before and after.
-  // Into the run's folder.
+  // Writes the last answers into the run's folder: generated_predictions.txt has one a line;
+  // predict_results.json has the measures, `loss`, time and speed under names that begin with predict_;
+  // samples.json has answers before and after training.
   void write(double loss, double seconds, std::int64_t batches) const;
-  // The first prompts' answers before training and in the end, for the screen.
+  // Returns the first prompts' answers before and after training, for the screen.
   std::vector<std::string> before_and_after() const;
 
  private:
@@ -40,11 +42,11 @@ class Predictions {
   std::vector<std::int32_t> end_tokens_;
   AnswerTest test_;
   std::vector<Answer> answers_;
-  std::vector<std::string> before_;  // of the first prompts
+  std::vector<std::string> before_;  // answers to the first prompts before training
   Measures measures_;
 };
 
-// Null without predict_with_generate.
+// Returns null without evaluation.predict_with_generate.
 std::unique_ptr<Predictions> make_predictions(const RunConfig&, const BuiltModel&, const BuiltData&);
 
 }  // namespace ft

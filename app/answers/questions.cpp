@@ -66,7 +66,7 @@ class Reader {
 
  private:
   const Asking& asking() const {
-    answerer_.text();  // or the error that says why there is none
+    answerer_.text();  // throws the reason if there is no tokenizer
     return *questions_->asking;
   }
 

@@ -1,4 +1,4 @@
-// The rows that ft generate answers.
+// Reads the rows that ft generate answers.
 #pragma once
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,20 +11,20 @@
 
 namespace ft {
 
-// A row is input_ids; a text as prompt or question; Alpaca's instruction and input; or a conversation as
-// messages or prompt, with tools and chat_template_kwargs beside it.
+// Rows and their prompts. A row holds input_ids; or a text as prompt or question; or Alpaca's instruction and
+// input; or a conversation as messages or prompt, with optional tools and chat_template_kwargs.
 struct Questions {
   std::vector<Json> rows;
   std::vector<Prompt> prompts;
-  std::vector<const AnswerEnds*> ends;   // of each
-  std::optional<TokenChooser> of_turns;  // for prompts that are conversations
-  std::optional<Asking> asking;          // nothing: there is no tokenizer
-  bool reworded = false;                 // some texts were written as in training
+  std::vector<const AnswerEnds*> ends;   // one for each prompt
+  std::optional<TokenChooser> of_turns;  // the chooser for conversations
+  std::optional<Asking> asking;          // empty: there is no tokenizer
+  bool reworded = false;                 // some prompts are written as in training, not continued
 };
 
-// Throws UserError (exit 3) that names the row. The answerer outlives the questions.
+// Reads a file. Throws UserError (input) that names the row. The answerer must outlive the questions.
 std::unique_ptr<Questions> read_questions(const std::string& file, const Answerer&);
-// For one text. Throws UserError (exit 2).
+// Makes the question of one text. Throws UserError (config) if it cannot be asked.
 std::unique_ptr<Questions> one_question(const std::string& text, const Answerer&);
 
 }  // namespace ft

@@ -5,7 +5,8 @@
 namespace ft {
 namespace {
 
-// Tokens may end within a character, which then decodes to U+FFFD; more than this many do not.
+// A token may end within a character, which then decodes to U+FFFD. A character has at most kLongestCharacter
+// tokens.
 constexpr std::string_view kHalf = "\xEF\xBF\xBD";
 constexpr std::size_t kLongestCharacter = 4;
 
@@ -17,7 +18,7 @@ std::string TextStream::behind(std::size_t begin, std::size_t end) const {
   const std::string whole = tokenizer_.decode(ids.subspan(begin), true);
   const auto differ = std::mismatch(known.begin(), known.end(), whole.begin(), whole.end()).second;
   auto at = static_cast<std::size_t>(differ - whole.begin());
-  constexpr unsigned char kContinues = 0x80, kMask = 0xC0;  // bytes within a character
+  constexpr unsigned char kContinues = 0x80, kMask = 0xC0;  // marks a byte within a UTF-8 character
   while (at > 0 && at < whole.size() && (static_cast<unsigned char>(whole[at]) & kMask) == kContinues) --at;
   return whole.substr(at);
 }

@@ -5,13 +5,13 @@
 
 namespace ft {
 
-// The configuration, and "a.b=c" that override it.
+// A configuration file, and overrides of the form "a.b=c".
 struct ConfigArgs {
   std::string config;
   std::vector<std::string> overrides;
-  std::string deepspeed;  // DeepSpeed's file; empty: as the configuration says
+  std::string deepspeed;  // path of DeepSpeed's file; empty: as the configuration says
 
-  // The overrides, and the file as one of them.
+  // Returns the overrides, with `deepspeed` as the last one.
   std::vector<std::string> settings() const {
     std::vector<std::string> all = overrides;
     if (!deepspeed.empty()) all.push_back("deepspeed=" + deepspeed);

@@ -20,9 +20,9 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kLargest = 1 << 20;  // bytes of a configuration
+constexpr std::int64_t kLargest = 1 << 20;  // bytes of a configuration file
 
-// That makes training compute in this type.
+// Returns the settings that make training compute in `dtype`, for a message.
 std::string setting_for(DType dtype, const RunConfig& c) {
   const TrainingConfig& t = c.training;
   if (dtype == DType::bf16) return t.fp16 ? "training.fp16=false training.bf16=true" : "training.bf16=true";
@@ -32,8 +32,8 @@ std::string setting_for(DType dtype, const RunConfig& c) {
   return t.bf16.value_or(c.on_gpu()) ? "training.fp16=false training.bf16=false" : "training.fp16=false";
 }
 
-// What no single setting can say.
-// Products are in the type of training, which is asked for once or twice the same.
+// Checks quantization against other settings. Matrix products compute in training's dtype;
+// bnb_4bit_compute_dtype may name it again, but not another one.
 void check_quantization(RunConfig& c, bool dtype_given, const std::string& name) {
   if (!c.quantization.load_in_4bit) return;
   const auto refuse = [&](const std::string& what) {
@@ -52,7 +52,7 @@ void check_quantization(RunConfig& c, bool dtype_given, const std::string& name)
   q.bnb_4bit_compute_dtype = dtype;
 }
 
-// Whether evaluations measure it beside the loss.
+// True if evaluations report `metric` as a column beside the loss.
 bool is_column(const ObjectiveConfig& c, const std::string& metric) {
   const std::string name = metric.starts_with("eval_") ? metric.substr(5) : metric;
   if (c.generates()) return name == "reward";
@@ -96,7 +96,7 @@ void check_predictions(const RunConfig& c, const std::function<void(const std::s
     refuse("generation.do_sample: beam search does not sample; set generation.num_beams=1");
 }
 
-// What answers that a run gives itself leave no meaning to.
+// Refuses settings that have no meaning if a run generates its own answers (online objectives).
 void check_generating(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
   if (c.objective.answer_length() >= c.data.max_seq_length)
     refuse(str("objective.max_completion_length: ", c.objective.answer_length(),
@@ -125,7 +125,7 @@ bool has_loss(const ObjectiveConfig& c, LossType loss) {
   return std::find(c.loss_type.begin(), c.loss_type.end(), loss) != c.loss_type.end();
 }
 
-// What an objective that compares answers leaves no meaning to.
+// Refuses settings that have no meaning for an objective that compares answers.
 void check_comparing(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
   check(c.objective, refuse);
   if (c.objective.type == ObjectiveType::sft) return;
@@ -161,7 +161,7 @@ void check_comparing(const RunConfig& c, const std::function<void(const std::str
     refuse("data.streaming: the answers of a step are weighed together; set it to false" + type);
 }
 
-// A name is a setting's path, the last part of one, or a section's.
+// Checks training.resume_despite: each name must be a setting's path, the last part of one, or a section's.
 void check_resume_despite(const TrainingConfig& t, const std::function<void(const std::string&)>& refuse) {
   if (t.resume_despite.empty()) return;
   const std::vector<Setting> all = describe<RunConfig>();
@@ -223,7 +223,7 @@ void check_offload(const RunConfig& c, const std::function<void(const std::strin
                " needs zero_optimization.stage 3, which is ", z.stage));
 }
 
-// ZeRO++ is about what ranks share out and have on the device.
+// Checks ZeRO++'s settings: they need parameters that are sharded over ranks and that stay on the device.
 void check_less_on_the_wire(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
   const ZeroConfig& z = c.zero_optimization;
   for (const auto& [on, name] : {std::pair{z.zero_quantized_weights, "zero_quantized_weights"},
@@ -343,8 +343,8 @@ void check_together(RunConfig& c, const std::string& name) {
                " is not available yet; leave torch_dtype out"));
 }
 
-// Without target modules: PEFT's defaults for the family. Mistakes in the model folder are reported by its
-// reader.
+// Sets lora.target_modules to PEFT's defaults for the model's family. Leaves mistakes in the model's folder
+// to the code that reads the model.
 void choose_targets(RunConfig& c) {
   try {
     const std::string file = join_path(c.model.folder(), "config.json");
@@ -354,7 +354,7 @@ void choose_targets(RunConfig& c) {
   }
 }
 
-// Rate and schedule: the objective's where the run names none.
+// Sets learning rate and schedule to the objective's defaults if the run names none.
 void choose_rate(RunConfig& c, const SettingsText& tree) {
   const auto section = tree.value.find("training");
   const auto names = [&](const char* setting) {
@@ -366,7 +366,7 @@ void choose_rate(RunConfig& c, const SettingsText& tree) {
   if (!names("lr_scheduler_type")) c.training.lr_scheduler_type = usual.schedule;
 }
 
-// With the folders of models that are named by their ids.
+// Reads the settings, and finds the folders of models that are named by their hub ids.
 RunConfig read_config(const SettingsText& tree, const std::filesystem::path& folder) {
   auto config = read_settings<RunConfig>(tree, folder);
   choose_rate(config, tree);
@@ -379,7 +379,7 @@ RunConfig read_config(const SettingsText& tree, const std::filesystem::path& fol
   return config;
 }
 
-// Runs checks of the whole; their mistakes also name the lines of DeepSpeed's file that set what they name.
+// Runs a check of several settings. Adds the lines of DeepSpeed's file that set them to its error.
 void check_with_places(const SettingsText& tree, const std::function<void()>& check) {
   try {
     check();
@@ -392,7 +392,7 @@ void check_with_places(const SettingsText& tree, const std::function<void()>& ch
   }
 }
 
-// Where the paths of datasets are written.
+// Notes the file and line of each dataset's path, for messages.
 void note_places(DataConfig& data, const SettingsText& tree) {
   for (auto* list : {&data.datasets, &data.eval_datasets})
     for (std::size_t i = 0; i < list->size(); ++i) {
@@ -428,7 +428,7 @@ RunConfig config_of(const SettingsText& given_tree, const std::filesystem::path&
     check_quantization(config, given("quantization", "bnb_4bit_compute_dtype"), tree.name);
     check_together(config, tree.name);
     check_schedule(config.training, tree);
-    make_optimizer(config.training, tree);  // throws what is wrong with optim_args
+    make_optimizer(config.training, tree);  // only to report mistakes in optim_args
   });
   if (!take_adapter_settings(config.lora, tree) && !given("lora", "target_modules")) choose_targets(config);
   note_places(config.data, tree);

@@ -1,5 +1,5 @@
-// RunConfig: the tree of every setting, one member for each section of a run's JSON. Each section's struct
-// lives with the code that obeys it.
+// RunConfig: the tree of all settings, with one member for each section of a run's JSON. The struct of each
+// section is defined beside the code that uses it.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -44,17 +44,18 @@ constexpr auto words(AttnImplementation) {
 
 struct BaseModelConfig {
   std::string model_name_or_path;                     // a folder, or an id of the hub
-  std::optional<std::string> tokenizer_name_or_path;  // the same; empty: the model's
-  std::optional<std::string> revision;                // of the id; empty: main
+  std::optional<std::string> tokenizer_name_or_path;  // a folder, or an id of the hub; empty: the model's
+  std::optional<std::string> revision;                // branch, tag or commit of a hub id; empty: main
   std::optional<DType> torch_dtype;                   // empty: auto
   AttnImplementation attn_implementation = AttnImplementation::automatic;
   JsonText rope_scaling;
   std::optional<std::int64_t> resize_token_embeddings_to_multiple_of;
   std::optional<double> capacity_factor;  // empty: experts take every token
   SparseAttentionConfig sparse_attention;
-  std::shared_ptr<const std::string> unpacked;  // of a GGUF file: see gguf_base.h; null: it is a folder
+  std::shared_ptr<const std::string> unpacked;  // folder of the unpacked GGUF file; null: not GGUF
 
-  // Where they lie: for ids the hub's cache has been asked. UserError (exit 3) where it does not have one.
+  // Returns the folder; for a hub id, its folder in the hub's cache. Throws UserError (input) if the cache
+  // does not have it.
   const std::string& folder() const { return unpacked ? *unpacked : folders.at(model_name_or_path); }
   const std::string& tokenizer() const {
     return tokenizer_name_or_path ? folders.at(*tokenizer_name_or_path) : folder();
@@ -151,15 +152,15 @@ struct RunConfig {
   TuneConfig tune;
   JsonText deepspeed;
 
-  std::shared_ptr<deepspeed::Report> report;  // what became of DeepSpeed's file; null: there is none
-  std::filesystem::path file;                 // where it was read, as the user wrote it
+  std::shared_ptr<deepspeed::Report> report;  // verdicts on the keys of DeepSpeed's file; null: none is used
+  std::filesystem::path file;                 // the configuration file, as the user wrote its path
   bool usual_rate = false;                    // the learning rate is the objective's default
-  bool trains = true;                         // false: of a command that only computes
-  Int8Part int8 = Int8Part::none;             // of one that answers: what is in 8 bits
-  Sums sums = Sums::in_one_order;             // any order: of one whose weights are quantized for its answers
+  bool trains = true;                         // false: the command only computes
+  Int8Part int8 = Int8Part::none;             // weights in 8 bits, for a command that answers
+  Sums sums = Sums::in_one_order;             // any order: an answering command quantizes its weights
 
   bool on_gpu() const { return device == Device::Kind::cuda; }
-  DType dtype() const { return training.dtype(on_gpu()); }  // of activations and of frozen weights
+  DType dtype() const { return training.dtype(on_gpu()); }  // dtype of activations and of frozen weights
   TrainConfig train() const {
     return {training, evaluation, checkpointing, logging,
             zero_optimization.offload_optimizer.delayed_update_after};
@@ -195,33 +196,34 @@ struct RunConfig {
   }
 };
 
-// The ranks of a run, which DeepSpeed's train_batch_size depends on.
+// The ranks of a run. DeepSpeed's train_batch_size depends on them.
 struct StepRanks {
   int ranks = 0;        // 0: as `distributed` says
   bool trains = false;  // its batch numbers must agree with the ranks
 };
 
-// Reads a configuration and applies overrides ("a.b=c": c is JSON if it parses, else a string). Relative
-// paths become relative to the working folder. Throws UserError(config) with every mistake in the file by
-// line and name.
-// deepspeed::Refused where DeepSpeed's file is not to be had.
+// Reads a configuration and applies overrides ("a.b=c": c is JSON if it parses, else a string). Makes
+// relative paths relative to the working folder. Throws UserError (config) with every mistake in the file, by
+// line and name; throws deepspeed::Refused if DeepSpeed's file is refused.
 RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides,
                       StepRanks size = {});
 
-// The same from a text; `name` is what errors call it, `folder` what its paths are relative to.
+// Reads a configuration from a text. Errors call it `name`; relative paths in it are relative to `folder`.
 RunConfig parse_config(const std::string& text, const std::string& name, const std::filesystem::path& folder,
                        const std::vector<std::string>& overrides);
 
-// The two halves of it: the file's settings with the overrides, and what a tree of settings means.
+// The two steps of load_config: reading the file's settings and the overrides into a tree, and making a
+// RunConfig of the tree.
 struct SettingsText;
 SettingsText read_settings_tree(const std::filesystem::path& file, const std::vector<std::string>& overrides);
 RunConfig config_of(const SettingsText& tree, const std::filesystem::path& folder, StepRanks size = {});
 
-// `path` got a value of its own in this tree: where that is an offload device without files, the folder for
-// them, which belongs to other values, is left out.
+// Call after `path` got a value in this tree. If `path` is an offload device that is not nvme, removes the
+// nvme_path beside it, which was set for another value.
 void settle_offload(SettingsText& tree, const std::string& path);
 
-// Every setting as JSON, defaults included and paths absolute, so that it means the same wherever it is put.
+// Returns all settings as JSON, defaults included. Paths are absolute, so that the JSON means the same in any
+// folder.
 std::string effective_config(const RunConfig& config);
 
 }  // namespace ft

@@ -8,7 +8,8 @@
 namespace ft {
 namespace {
 
-// hidden_size of the model, which T5 calls d_model; 0 where there is none: who reads the model says why.
+// Returns the model's hidden_size (T5: d_model). Returns 0 if it cannot be read; the code that loads the
+// model reports why.
 std::int64_t hidden_size(const BaseModelConfig& model) {
   try {
     const std::string file = join_path(model.folder(), "config.json");

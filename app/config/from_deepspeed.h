@@ -1,4 +1,4 @@
-// DeepSpeed's file beside run.json.
+// Merges DeepSpeed's file into a run's settings.
 #pragma once
 #include <filesystem>
 
@@ -7,12 +7,12 @@
 
 namespace ft {
 
-// Puts the settings of DeepSpeed's file into the tree, which `config` was read from. UserError(Exit::config)
-// for a file that cannot be read, deepspeed::Refused for keys that are refused or contradict the tree.
+// Puts the settings of DeepSpeed's file into the tree; `config` was read from this tree. Throws UserError
+// (config) if the file cannot be read, deepspeed::Refused if keys are refused or contradict the tree.
 std::shared_ptr<deepspeed::Report> take_deepspeed(SettingsText& tree, const RunConfig& config,
                                                   const std::filesystem::path& folder, StepRanks size);
 
-// The values of "auto" in its report, but for those that need the run's data.
+// Fills in the values of "auto" in config.report, except values that need the run's data.
 void settle_report(const RunConfig& config);
 
 }  // namespace ft

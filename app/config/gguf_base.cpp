@@ -28,7 +28,8 @@ std::shared_ptr<const std::string> temporary_folder() {
           }};
 }
 
-// An adapter's folder has no config.json, and names its base.
+// Throws UserError (input) if the model's folder is an adapter: it has adapter_config.json and no
+// config.json.
 void refuse_adapter(const BaseModelConfig& model) {
   const std::string& folder = model.folders.at(model.model_name_or_path);
   const std::string file = join_path(folder, "adapter_config.json");

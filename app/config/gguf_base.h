@@ -7,12 +7,12 @@ namespace ft {
 
 struct BaseModelConfig;
 
-// Where the model is a GGUF file: puts what it says beside its weights (config.json, tokenizer, chat
-// template) into a temporary folder, which lives as long as the configuration, so that everything reads it as
-// a Hugging Face folder. UserError(Exit::input) for a file that ft cannot read, and for an adapter's folder.
+// If the model is a GGUF file: unpacks its config.json, tokenizer and chat template into a temporary folder,
+// so that other code reads it as a Hugging Face folder. The folder lives as long as the configuration. Throws
+// UserError (input) if ft cannot read the file, or if the model's folder is an adapter.
 void prepare_base(BaseModelConfig&);
 
-// What using such a base means: "x.gguf: its weights (Q4_K and Q6_K) are dequantized to bf16".
+// Returns the warning about a GGUF base: "x.gguf: its weights (Q4_K and Q6_K) are dequantized to bf16".
 std::string gguf_warning(const std::string& path, const std::string& types, const std::string& into);
 
 }  // namespace ft

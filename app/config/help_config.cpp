@@ -1,5 +1,5 @@
-// ft help config [section]: every setting with its default, what it takes, and what it is for; from the same
-// lists that read the configuration.
+// ft help config [section]: prints every setting with its default, its allowed values and its meaning, from
+// the same lists that read the configuration.
 #include "app/config/help_config.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace ft {
 namespace {
 
-// A text in lines of at most `width` columns, each behind `indent` spaces.
+// Breaks a text into lines of at most `width` columns, each after `indent` spaces.
 std::string wrapped(const std::string& text, std::size_t width, std::size_t indent) {
   std::string out, line;
   for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
@@ -35,7 +35,7 @@ std::string list(const std::vector<std::string>& words) {
 
 std::string fallback(const Setting& s) { return s.rules.required ? "required" : s.fallback.dump(); }
 
-// The path up to the first point or bracket.
+// Returns the path up to its first point or bracket.
 std::string section_of(const std::string& path) { return path.substr(0, path.find_first_of(".[")); }
 
 }  // namespace
@@ -68,7 +68,7 @@ std::string config_help(const std::string& section, std::size_t width) {
   std::string out;
   for (const Setting& s : all) {
     if (!section.empty() && section_of(s.path) != section) continue;
-    if (s.path.starts_with("data.eval_datasets[]")) continue;  // the same as datasets
+    if (s.path.starts_with("data.eval_datasets[]")) continue;  // same settings as data.datasets[]
     if (s.type == "section") {
       out += (out.empty() ? "" : "\n") + s.path + ": " + s.help + "\n";
       continue;
@@ -84,7 +84,7 @@ Relative paths in a file are relative to its folder, those on the command line t
   return out;
 }
 
-// The page docs/config.md.
+// Returns the page docs/config.md.
 std::string config_page() {
   std::string out = R"(# Settings
 

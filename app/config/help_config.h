@@ -1,11 +1,12 @@
-// The settings as texts: for `ft help config` and for docs/config.md, which a test compares.
+// The settings as texts, for `ft help config` and for docs/config.md. A test compares them with that page.
 #pragma once
 #include <cstddef>
 #include <string>
 
 namespace ft {
 
-// `ft help config [section]`: the table of settings, in lines of at most `width` columns. "": all sections.
+// Returns the text of `ft help config [section]`, in lines of at most `width` columns. `section` "": all
+// sections.
 std::string config_help(const std::string& section, std::size_t width);
 std::string config_page();  // docs/config.md
 

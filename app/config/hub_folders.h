@@ -1,4 +1,4 @@
-// Which folders the ids of models are, found in the hub's cache of this machine.
+// Finds the folders of model ids in this machine's Hugging Face hub cache.
 #pragma once
 #include <filesystem>
 #include <map>
@@ -7,28 +7,28 @@
 
 namespace ft {
 
-// The folder that huggingface_hub would use: HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, else hub in HF_HOME,
-// else huggingface/hub in XDG_CACHE_HOME or ~/.cache.
+// Returns the folder that huggingface_hub would use: HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, else hub in
+// HF_HOME, else huggingface/hub in XDG_CACHE_HOME or ~/.cache.
 std::filesystem::path hub_cache();
 
 class HubFolders {
  public:
-  // Looks `name` up unless it is a folder here. `setting` is for the message of at().
-  // A mistyped path may have been meant relative to `base`.
+  // Looks `name` up in the cache unless it is a folder. The message of at() names `setting`. It also suggests
+  // a path relative to `base`, because a mistyped path looks like an id.
   void find(const std::string& name, const std::optional<std::string>& revision, const std::string& setting,
             const std::filesystem::path& base = {});
   bool is_id(const std::string& name) const { return folders_.contains(name) || missing_.contains(name); }
-  // Whether at() has a folder for the name.
+  // True if at() returns a folder for the name.
   bool has(const std::string& name) const { return !missing_.contains(name); }
-  // The folder of a name; the name itself where that is a path. UserError (exit 3) for an id that the cache
-  // does not have: it says which command fetches it.
+  // Returns the folder of a name, or the name if it is a path. Throws UserError (input) if the cache does not
+  // have the id; the message gives the command that downloads it.
   const std::string& at(const std::string& name) const;
 
  private:
-  std::map<std::string, std::string> folders_, missing_;  // what to say
+  std::map<std::string, std::string> folders_, missing_;  // by name: folders; messages of at()
 };
 
-// The same for one name that no configuration holds.
+// Returns the folder of one name, without a configuration. Throws UserError (input) like HubFolders::at.
 std::string model_folder(const std::string& name, const std::string& revision, const std::string& setting);
 
 }  // namespace ft

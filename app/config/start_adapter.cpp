@@ -8,7 +8,8 @@
 namespace ft {
 namespace {
 
-// With lists, which are sets here, sorted, as are the keys of objects.
+// Returns a value that compares equal if only the order differs: sorts lists and keys. An empty list becomes
+// null.
 nlohmann::json comparable(const Json& j) {
   nlohmann::json sorted = nlohmann::json::parse(j.dump());
   if (sorted.is_array()) std::sort(sorted.begin(), sorted.end());
@@ -32,7 +33,7 @@ bool take_adapter_settings(lora::LoraConfig& config, const SettingsText& tree) {
   for (const auto& [key, _] : tree.value["lora"].items()) {
     if (comparable(wanted[key]) == comparable(own[key])) continue;
     if (key == "target_modules" && wanted[key] == "all-linear")
-      adapter.expects_all_linear = true;  // the model tells whether it is so
+      adapter.expects_all_linear = true;  // checked later, with the model
     else
       mistakes.fail("lora." + key, str("is ", wanted[key].dump(), ", and in ", printable(file), " it is ",
                                        own[key].dump(), "; leave it out to go on with that adapter"));

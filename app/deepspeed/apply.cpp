@@ -14,10 +14,10 @@
 namespace ft::deepspeed {
 namespace {
 
-// Optimizers of DeepSpeed that ft has, and those that it has not, by their names there.
+// Optimizers that DeepSpeed names, and ft's names for them.
 struct OptimizerType {
   const char* name;
-  const char* optim;  // training.optim; empty: ft has none yet
+  const char* optim;  // training.optim; empty: ft does not have it
 };
 constexpr OptimizerType kOptimizers[] = {
     {"Adam", "adamw"},  {"AdamW", "adamw"},     {"Adagrad", "adagrad"},
@@ -41,7 +41,7 @@ class Application {
   }
 
   Report run() {
-    const auto on = [&](const std::string& block) {  // "auto"
+    const auto on = [&](const std::string& block) {  // true if a block's `enabled`, written "auto", is on
       return block == "fp16" ? setting("training.fp16") == true : block == "bf16";
     };
     for (const Leaf& leaf : read_rows(file_, on, report_)) take(report_.rows[leaf.row], *leaf.key);
@@ -53,12 +53,12 @@ class Application {
   }
 
  private:
-  // What the run says of a setting: its default too.
+  // Returns the run's value of a setting, its default included.
   Json setting(const std::string& path) const {
     const Json* value = find_value(run_.settings, path);
     return value ? *value : Json();
   }
-  // What run.json or the command line says; null: it leaves the setting open.
+  // Returns the value in run.json or on the command line. Null: they leave the setting open.
   const Json* given(const std::string& path) const {
     if (path == "zero_optimization.stage")
       if (const Json* stage = find_value(tree_.value, "zero_stage"); stage && !stage->is_null()) return stage;
@@ -125,7 +125,8 @@ class Application {
     return above_1(file) || above_1(own);
   }
 
-  // What ft does not have is refused, unless it is switched off.
+  // Refuses a key whose settings ft does not have, unless the key has DeepSpeed's default, which switches it
+  // off.
   void check_there(Row& row, const Key& key) {
     for (const std::string& path : row.to) {
       if (there(path)) continue;
@@ -137,8 +138,8 @@ class Application {
     }
   }
 
-  // Sets what the run leaves open; what it says has to be the same, or for what only moves speed and memory
-  // holds instead.
+  // Sets the settings that the run leaves open. If the run sets one, its value must equal the file's; for
+  // keys that affect only speed and memory, the run's value is used instead.
   void take_settings(Row& row, const Key& key) {
     check_there(row, key);
     if (row.verdict == Verdict::rejected) return;
@@ -160,7 +161,8 @@ class Application {
     }
   }
 
-  // "auto" where ft has a rule of its own; false: the run's setting holds.
+  // Replaces "auto" by the value of ft's rule for the key. Returns false if there is no rule or the run gives
+  // a value: then the run's setting is used.
   bool fill(Row& row) {
     const bool stage3 = setting_of_stage() == 3;
     const auto h = static_cast<double>(run_.hidden_size);
@@ -183,7 +185,8 @@ class Application {
     return said && said->is_number() ? static_cast<std::int64_t>(said->get<double>()) : 0;
   }
 
-  // A parameter belongs to some types; without a type DeepSpeed passes over all of them.
+  // Returns true if the file's optimizer or scheduler type takes the parameter. Without a type DeepSpeed
+  // ignores all parameters.
   bool of_type(Row& row, const Key& key, const std::string& type_key) {
     if (row.known == type_key) return true;
     const Json* type = find_value(file_.value, type_key);
@@ -231,7 +234,8 @@ class Application {
                             near.empty() ? "; there are " + all : str("; do you mean ", near, "?")));
   }
 
-  // What training.optim_args holds: eps is AdamW's setting and the others' argument.
+  // Returns true for a row that goes into training.optim_args. eps is a setting for AdamW, but an argument
+  // for Adagrad and RMSprop.
   bool is_argument(const Row& row) const {
     if (row.known != "optimizer.params.eps") return row.to == std::vector<std::string>{kArguments};
     const std::string type = lower_case(find_value(file_.value, "optimizer.type")->get<std::string>());
@@ -252,7 +256,7 @@ class Application {
     put(row, kArguments, said ? str(said->get<std::string>(), ", ", text) : text);
   }
 
-  // The file's schedule holds whatever training.lr_scheduler_type says; it fills in "auto" itself.
+  // Takes the file's schedule, whatever training.lr_scheduler_type is. The schedule itself fills in "auto".
   void take_schedule(Row& row) {
     const std::string kwargs = "training.lr_scheduler_kwargs";
     const std::string& path = row.to[0];
@@ -277,7 +281,8 @@ class Application {
         compare_warmup(row, "training.warmup_steps", *said);
     }
   }
-  // A fraction is known with the data.
+  // Compares the warm-up steps of run and file. Notes a fraction for settle_steps(), because the number of
+  // steps is known only with the data.
   void compare_warmup(Row& row, const std::string& path, const Json& said) {
     const auto steps = said.get<double>();
     if (steps > 0 && steps < 1)
@@ -293,7 +298,7 @@ class Application {
       report_.reject(row, str("has to be a whole number from 1 on, not ", json_excerpt(row.value)));
   }
 
-  // Whether something lives in a file.
+  // True if optimizer states or parameters are offloaded to files.
   bool uses_file() const {
     const auto in_file = [&](const char* block) {
       const Json* device = find_value(file_.value, str("zero_optimization.", block, ".device"));
@@ -312,7 +317,8 @@ class Application {
     row.surprise = !equal(row.value, usual);
   }
 
-  // nvme_path and buffer_count, which concern a file, or what comes from the host to a GPU.
+  // Takes the keys beside an offload device: nvme_path needs device nvme, pin_memory needs a GPU that
+  // offloads to host memory, buffer_count needs one of the two.
   void take_place(Row& row, const Key& key) {
     const std::string block = row.known.substr(0, row.known.rfind('.'));
     const Json* device = find_value(file_.value, block + ".device");
@@ -329,7 +335,7 @@ class Application {
     if (row.automatic) return;
     if (!row.known.ends_with(".device")) return take_place(row, key);
     const Json written = row.value;
-    if (written.is_boolean()) row.value = written == true ? "cpu" : "none";  // cpu_offload
+    if (written.is_boolean()) row.value = written == true ? "cpu" : "none";  // the old cpu_offload
     if (row.value != "none" && param && setting_of_stage() != 3)
       return report_.reject(row, "offload_param needs zero_optimization.stage 3");
     if (row.value == "cpu" && !run_.gpu) row.why = "the run's memory is the CPU's already";
@@ -337,7 +343,7 @@ class Application {
     row.value = written;
   }
 
-  // What a block that is on leaves open has DeepSpeed's defaults.
+  // Sets DeepSpeed's defaults for the settings that an enabled block leaves open.
   void take_usual(const std::string& block) {
     const Row* on = report_.find(block + ".enabled");
     if (!on || on->value != true || on->verdict == Verdict::rejected) return;
@@ -361,7 +367,7 @@ class Application {
     }
   }
 
-  // Without overlap_comm nothing is gathered ahead.
+  // Drops the prefetch size if overlap_comm is false, because then nothing is gathered ahead.
   void keep_prefetch_in_step() {
     const std::string prefetch = "zero_optimization.stage3_prefetch_bucket_size";
     Row* row = report_.find(prefetch);
@@ -379,7 +385,7 @@ class Application {
       contradicts(row, row.value, row.to[0]);
   }
 
-  // The ranks that have data of their own.
+  // Returns the number of data-parallel ranks.
   int data_ranks() {
     std::int64_t split = 1;
     for (const char* kind : {"tensor", "pipeline", "sequence"})
@@ -458,7 +464,7 @@ void settle(Report& report, const Json& settings) {
   for (Row& row : report.rows) {
     if (!row.automatic || row.to.empty()) continue;
     if (row.known == "scheduler.params.warmup_num_steps" || row.known == "scheduler.params.total_num_steps")
-      continue;  // settle_steps
+      continue;  // settle_steps() fills them in
     if (row.known == "scheduler.params.warmup_min_lr") {
       row.value = 0;
     } else if (row.known == "scheduler.params.warmup_max_lr") {

@@ -1,5 +1,5 @@
-// DeepSpeed's file onto a run's settings, as transformers' Trainer does it: "auto" takes the run's value,
-// what the run leaves open takes the file's, and what both say must agree.
+// Maps DeepSpeed's file onto a run's settings, as transformers' Trainer does: "auto" takes the run's value,
+// settings that the run leaves open take the file's value, and values given by both must agree.
 #pragma once
 #include <filesystem>
 
@@ -8,24 +8,25 @@
 
 namespace ft::deepspeed {
 
-// What the run says without the file.
+// The run's settings without the file.
 struct RunSide {
-  Json settings;               // all, defaults included
-  std::vector<Setting> known;  // the settings that there are
+  Json settings;               // all settings, defaults included
+  std::vector<Setting> known;  // all settings that ft has
   bool gpu = false;
   std::int64_t hidden_size = 0;  // of the model; 0: not known
-  int ranks = 1;                 // of all kinds of parallelism together
-  bool trains = false;           // its batch numbers must agree with the ranks
+  int ranks = 1;                 // all ranks, over all kinds of parallelism
+  bool trains = false;           // the batch numbers must agree with the ranks
 };
 
-// The file that the setting `deepspeed` of a tree names, or is. Relative paths in a file are relative to
+// Returns the file that the tree's setting `deepspeed` names or contains. Relative paths are relative to
 // `folder`.
 SettingsText file_of(const SettingsText& tree, const std::filesystem::path& folder);
 
-// Puts the file's settings into the tree; a row for each of its leaves. What is wrong is in Report::mistakes.
+// Puts the file's settings into the tree. Returns a row for each leaf of the file; errors are in
+// Report::mistakes.
 Report apply(const SettingsText& file, SettingsText& tree, const RunSide& run);
 
-// The values of "auto", from the run's settings in effect.
+// Fills in the values of "auto" from the run's effective settings.
 void settle(Report&, const Json& settings);
 
 }  // namespace ft::deepspeed

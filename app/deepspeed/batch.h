@@ -1,4 +1,4 @@
-// DeepSpeed's three numbers of a step: train_batch_size = train_micro_batch_size_per_gpu x
+// DeepSpeed's three batch sizes: train_batch_size = train_micro_batch_size_per_gpu x
 // gradient_accumulation_steps x ranks.
 #pragma once
 #include <optional>
@@ -12,8 +12,8 @@ struct GivenBatch {
   std::optional<std::int64_t> train, micro, accumulation;
 };
 
-// Fills in what is not given by its seven rules; without train and micro, `usual_micro`. What does not agree
-// goes into `mistake`.
+// Computes the missing batch sizes by DeepSpeed's seven rules. Without train and micro, micro is
+// `usual_micro`. Describes a contradiction in `mistake`.
 Batch solve_batch(const GivenBatch&, int ranks, std::int64_t usual_micro, std::string& mistake);
 
 }  // namespace ft::deepspeed

@@ -14,7 +14,7 @@ std::string below(const std::string& block, const std::string& key) {
   return block.empty() ? key : block + "." + key;
 }
 
-// True if b_c_a has all words of a_b.
+// Returns true if `all` contains every word of `some`: b_c_a has the words of a_b.
 bool has_words(const std::string& all, const std::string& some) {
   const std::string inside = "_" + all + "_";
   for (std::size_t begin = 0, end = 0; end != some.npos; begin = end + 1) {
@@ -25,7 +25,7 @@ bool has_words(const std::string& all, const std::string& some) {
   return true;
 }
 
-// A key of the same block that becomes ft's setting of that name: learning_rate is lr.
+// Returns the key of the same block that maps to an ft setting of this name: learning_rate is lr.
 std::string by_setting(const std::string& name) {
   const std::string known = parent_of(new_name(name));
   for (const std::string& key : names_in(known)) {
@@ -36,7 +36,8 @@ std::string by_setting(const std::string& name) {
   return "";
 }
 
-// A key of the same block that has all words of the name or is like it, or one like it elsewhere.
+// Returns a key of the same block that has all words of the name or a similar spelling, else a similar key of
+// another block.
 std::string by_likeness(const std::string& name) {
   const std::string block = parent_of(name), last = last_of(name);
   const std::vector<std::string> here = names_in(parent_of(new_name(name)));
@@ -51,7 +52,7 @@ std::string by_likeness(const std::string& name) {
   return "";
 }
 
-// Every key and block of the table whose last part is this name.
+// Returns all keys and blocks of the table whose last part is this name.
 std::set<std::string> all_called(const std::string& last) {
   std::set<std::string> all;
   for (const Key* key : all_keys()) {
@@ -64,7 +65,7 @@ std::set<std::string> all_called(const std::string& last) {
   return all;
 }
 
-// True if the table allows the value there: a block with these keys, or a value of the right kind.
+// Returns true if the table allows the value there: a block with these keys, or a value of the right kind.
 bool could_be(const std::string& name, const Json& value) {
   if (is_block(name)) {
     const std::vector<std::string> inner = names_in(name);
@@ -84,8 +85,8 @@ std::size_t common_beginning(const std::string& a, const std::string& b) {
   return static_cast<std::size_t>(std::count(a.begin(), differ, '.'));
 }
 
-// The blocks in which a key of this name belongs: those where its value could stand, and of these the nearest
-// to its place.
+// Returns the blocks where a key of this name belongs: those that allow its value, and among them the ones
+// nearest to its place in the file.
 std::vector<std::string> homes(const std::string& name, const Json& value) {
   const std::set<std::string> called = all_called(last_of(name));
   std::vector<std::string> all(called.begin(), called.end());

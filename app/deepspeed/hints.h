@@ -1,4 +1,4 @@
-// Hints about keys that DeepSpeed does not have where they stand.
+// Hints about keys that DeepSpeed does not have at that place.
 #pragma once
 #include <string>
 
@@ -6,8 +6,8 @@
 
 namespace ft::deepspeed {
 
-// The message about an unknown dotted key: the block where a key of that name belongs, or the key that was
-// likely meant.
+// Returns the message about an unknown dotted key. It names the block where such a key belongs, or a similar
+// key.
 std::string hint_about_unknown(const std::string& name, const Json& value);
 
 }  // namespace ft::deepspeed

@@ -12,7 +12,7 @@
 namespace ft::deepspeed {
 namespace {
 
-// Part by part; * of the pattern is any part.
+// Compares two dotted names part by part; * in the pattern matches any part.
 bool matches(std::string_view pattern, std::string_view name) {
   while (true) {
     const std::size_t p = pattern.find('.'), n = name.find('.');
@@ -27,7 +27,7 @@ std::size_t parts(std::string_view name) {
   return 1 + static_cast<std::size_t>(std::count(name.begin(), name.end(), '.'));
 }
 
-// Its first n parts.
+// Returns the first n parts of a dotted name.
 std::string_view beginning(std::string_view name, std::size_t n) {
   std::size_t end = 0;
   for (std::size_t i = 0; i < n && end != name.npos; ++i) end = name.find('.', end + (i > 0 ? 1 : 0));

@@ -1,4 +1,4 @@
-// Data efficiency: curriculum learning and random layer token dropping.
+// DeepSpeed's keys of data efficiency: curriculum learning and random layer token dropping.
 #include "app/deepspeed/values.h"
 
 namespace ft::deepspeed {

@@ -1,4 +1,4 @@
-// Logging, profiling, and the blocks that ft does not have.
+// DeepSpeed's keys of logging and profiling, and the blocks that ft does not have.
 #include "app/deepspeed/values.h"
 
 namespace ft::deepspeed {

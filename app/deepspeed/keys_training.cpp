@@ -1,4 +1,4 @@
-// Batch sizes, optimizer, schedule, types and communication.
+// DeepSpeed's keys of batch sizes, optimizer, schedule, dtypes and communication.
 #include "app/deepspeed/values.h"
 
 namespace ft::deepspeed {

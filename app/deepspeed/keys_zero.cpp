@@ -1,4 +1,4 @@
-// ZeRO, offload and parallelism.
+// DeepSpeed's keys of ZeRO, offload and parallelism.
 #include "app/deepspeed/values.h"
 
 namespace ft::deepspeed {

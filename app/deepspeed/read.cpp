@@ -10,7 +10,7 @@
 namespace ft::deepspeed {
 namespace {
 
-constexpr std::int64_t kLargest = 1 << 20;  // bytes
+constexpr std::int64_t kLargest = 1 << 20;  // bytes of a file
 
 [[noreturn]] void refuse(const std::string& text, const std::string& name, std::size_t at,
                          const std::string& what) {
@@ -22,7 +22,7 @@ constexpr std::int64_t kLargest = 1 << 20;  // bytes
                                     printable(text.substr(begin, end - begin), 120)));
 }
 
-// Passes over a text in quotes: the place behind it.
+// Returns the place after a quoted text that begins at `at`.
 std::size_t behind_text(const std::string& text, std::size_t at) {
   for (++at; at < text.size() && text[at] != '"' && text[at] != '\n'; ++at)
     if (text[at] == '\\') ++at;
@@ -34,10 +34,10 @@ void blank(std::string& text, std::size_t begin, std::size_t end) {
     if (text[i] != '\n') text[i] = ' ';
 }
 
-// Comments and trailing commas become spaces, so that lines and columns stay what they are.
+// Replaces comments and trailing commas by spaces, so that errors have the right line and column.
 std::string plain_json(std::string text, const std::string& name) {
-  std::size_t comma = text.npos;  // one that follows a value, with nothing behind it so far
-  char last = '{';                // before that place, but for spaces and comments
+  std::size_t comma = text.npos;  // a comma after a value, if only spaces and comments follow so far
+  char last = '{';                // last character that is not in a space or comment
   const std::string whole = text;
   const auto starts = [&](std::size_t at, std::string_view what) {
     return text.compare(at, what.size(), what) == 0;

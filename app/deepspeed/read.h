@@ -1,4 +1,4 @@
-// Reads DeepSpeed's JSON as DeepSpeed does, HJSON's comments (//, #, /* */) and trailing commas included.
+// Reads DeepSpeed's JSON as DeepSpeed does, with HJSON's comments (//, #, /* */) and trailing commas.
 #pragma once
 #include <string>
 
@@ -6,9 +6,9 @@
 
 namespace ft::deepspeed {
 
-// The file's settings and the lines of its keys. `name` is what errors call it. UserError(Exit::config) where
-// it is not JSON, holds quotes, dashes or spaces of typography outside of texts, has a key twice, or is no
-// object.
+// Returns the file's settings and the lines of its keys. Errors call the file `name`. Throws UserError
+// (config) if it is not JSON, has typographic quotes, dashes or spaces outside of texts, repeats a key, or is
+// not an object.
 SettingsText parse_file(const std::string& text, const std::string& name);
 SettingsText read_file(const std::string& path);
 

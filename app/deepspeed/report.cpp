@@ -12,7 +12,7 @@ std::string joined(const std::vector<std::string>& words) {
   return all;
 }
 
-// Puts a value where "a.b" says.
+// Sets the value at the dotted path in the tree.
 void put(Json& tree, const std::string& path, const Json& value) {
   Json* at = &tree;
   for (std::size_t begin = 0, end = 0; end != path.npos; begin = end + 1) {
@@ -69,7 +69,7 @@ void settle_steps(Report& report, std::int64_t steps, std::int64_t warmup) {
                               " steps; make them agree, or write \"auto\""));
   };
   const Row* own = report.find("scheduler.params.warmup_num_steps");
-  if (own && (own->automatic || !report.warmup.empty()))  // 0 counted as 2 before DeepSpeed 0.19
+  if (own && (own->automatic || !report.warmup.empty()))  // DeepSpeed before 0.19 counts 0 as 2
     agree("scheduler.params.warmup_num_steps", warmup == 0 ? 2 : warmup, report.warmup + " makes ");
   agree("scheduler.params.total_num_steps", steps, "the run has ");
   if (report.refused()) throw Refused(report);

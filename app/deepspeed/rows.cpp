@@ -63,7 +63,7 @@ class Rows {
     row.why = why;
   }
 
-  // Every leaf below a value; of an empty block itself.
+  // Visits every leaf below a value. An empty block is a leaf.
   void each_leaf(const std::string& name, const Json& value, const std::function<void(Row&)>& visit) {
     if (value.is_object() && !value.empty()) {
       for (const auto& [key, inner] : value.items()) each_leaf(name + "." + key, inner, visit);
@@ -76,7 +76,7 @@ class Rows {
     reject_all(name, value, hint_about_unknown(name, value));
   }
 
-  // Adds one mistake, however many leaves stand below the key.
+  // Rejects all leaves below a key, and adds one mistake for all of them.
   void reject_all(const std::string& name, const Json& value, const std::string& what) {
     const std::size_t before = report_.mistakes.size();
     each_leaf(name, value, [&](Row& row) { report_.reject(row, what); });
@@ -84,14 +84,14 @@ class Rows {
     report_.mistakes.push_back(str(place_of(name), ": ", printable(name), ": ", what));
   }
 
-  // A block that ft does not have passes if it is switched off.
+  // Accepts a block that ft does not have if it is switched off; else rejects it.
   void block_off(const Key& key, const std::string& name, const Json& value) {
     const auto enabled = value.is_object() ? value.find("enabled") : value.end();
     const bool off = value.is_object() ? enabled != value.end() && (*enabled == false || *enabled == "auto")
                                        : value == false || value.is_null() || value == "auto";
     const std::vector<std::string> inner = split(key.to);
     const bool any = std::find(inner.begin(), inner.end(), "*") != inner.end();
-    bool told = false;  // one mistake, however many leaves
+    bool told = false;  // adds only one mistake for all leaves
     each_leaf(name, value, [&](Row& row) {
       const std::string inside = row.key == name ? "" : row.key.substr(name.size() + 1);
       const std::string part = inside.substr(0, inside.find('.'));
@@ -108,7 +108,7 @@ class Rows {
     });
   }
 
-  // Both names of one thing.
+  // Returns true if the file has a key under its old and its new name.
   bool stands_twice(const std::string& name, const std::string& other) const {
     const Json* there = find_value(file_.value, other);
     if (!there && parent_of(name) != parent_of(other)) there = find_value(file_.value, parent_of(other));

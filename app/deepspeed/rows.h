@@ -1,4 +1,4 @@
-// The leaves of DeepSpeed's file as rows: what the table of keys says about each by itself.
+// Makes rows of the leaves of DeepSpeed's file. Decides each as far as the table of keys alone can.
 #pragma once
 #include <functional>
 
@@ -8,18 +8,19 @@
 
 namespace ft::deepspeed {
 
-// A row and what the table says about it; null: no more is to be done with it.
+// A row that must become settings, and its key in the table.
 struct Leaf {
-  std::size_t row;  // of Report::rows
+  std::size_t row;  // index into Report::rows
   const Key* key;
 };
 
-// Every leaf of the file, in its order. Rows without more to be done have their verdict; the others are to
-// become settings. `on` says whether a block is on whose `enabled` is "auto".
+// Adds a row to `report` for every leaf of the file, in the file's order. Returns the rows that must still
+// become settings; the other rows have their final verdict. `on` tells if a block whose `enabled` is "auto"
+// is on.
 std::vector<Leaf> read_rows(const SettingsText& file, const std::function<bool(const std::string&)>& on,
                             Report& report);
 
-// The value at a dotted path; null: there is none.
+// Returns the value at a dotted path, or null.
 const Json* find_value(const Json& tree, const std::string& path);
 
 }  // namespace ft::deepspeed

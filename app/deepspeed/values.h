@@ -1,10 +1,10 @@
-// What a row of DeepSpeed's keys says about its value; `usual` is DeepSpeed's default, as JSON.
+// Builds the Value of a row in the table of DeepSpeed's keys. `usual` is DeepSpeed's default as JSON.
 #pragma once
 #include "app/deepspeed/key.h"
 
 namespace ft::deepspeed {
 
-constexpr double kMost = 9e15;  // of whole numbers: doubles count so far
+constexpr double kMost = 9e15;  // largest whole number: doubles are exact up to there
 
 constexpr Value flag(const char* usual) { return {.kind = Kind::flag, .usual = usual}; }
 constexpr Value whole(double low, const char* usual = "", double high = kMost) {

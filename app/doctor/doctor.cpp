@@ -53,7 +53,7 @@ std::vector<std::unique_ptr<Patient>> patients(const std::vector<std::string>& h
   return all;
 }
 
-// Until all have answered, or cannot; false: a signal came.
+// Waits until every machine has answered or failed. Returns false if a signal came.
 bool wait_for(std::vector<std::unique_ptr<Patient>>& all, const SignalQueue& signals, Screen& screen,
               const std::string& what) {
   Working working(screen, what);

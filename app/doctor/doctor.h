@@ -1,4 +1,4 @@
-// ft doctor: is this machine, and are those of a hostfile, ready to train?
+// ft doctor: checks that this machine, or the machines of a hostfile, are ready to train.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,13 +8,13 @@
 namespace ft {
 
 struct DoctorArgs {
-  std::string config;                  // whose output folder is looked at; empty: the current folder
-  std::vector<std::string> overrides;  // of it
+  std::string config;                  // a run; its output folder is checked. Empty: the current folder
+  std::vector<std::string> overrides;  // overrides of `config`
   std::string hostfile, include, exclude;
   int ssh_port = 0;
   bool json = false;
 };
-// Exit::done, or the code of the first thing that is wrong.
+// Returns Exit::done, or the exit code of the first problem.
 Exit doctor(const DoctorArgs&);
 
 }  // namespace ft

@@ -39,7 +39,8 @@ Examination::Examination(const std::string& host, const std::vector<std::string>
   for (Finding& f : look_at_folder(folders.output)) findings_.push_back(std::move(f));
   for (const std::string& folder : folders.offload) findings_.push_back(look_at_offload(folder));
   if (hosts.size() < 2) return;
-  std::erase_if(findings_, [](const Finding& f) { return f.topic == "name"; });  // the hostfile's count
+  // look_at_names() checks the addresses of the hostfile's names instead.
+  std::erase_if(findings_, [](const Finding& f) { return f.topic == "name"; });
   look_at_names(hosts);
   listen(host);
 }

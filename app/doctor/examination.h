@@ -1,4 +1,5 @@
-// What ft doctor does on one machine of several: examines it, listens, and tries to reach the others.
+// Checks of ft doctor on one of several machines: examines it, listens, and tries to reach the other
+// machines.
 #pragma once
 #include <string>
 #include <thread>
@@ -11,14 +12,14 @@ namespace ft {
 
 struct Reached {
   std::string host;
-  double milliseconds = 0;  // to be connected
+  double milliseconds = 0;  // time to connect
   std::string problem;      // empty: reached
 };
 
 class Examination {
  public:
-  // host: as the hostfile calls this machine, hosts: all of them. Looks, and listens
-  // from now on at the address that its name stands for.
+  // `host`: the hostfile's name of this machine; `hosts`: all its names. Examines the machine, and listens
+  // from now on at the address that its name resolves to.
   Examination(const std::string& host, const std::vector<std::string>& hosts, const Folders& folders);
 
   const Findings& findings() const { return findings_; }
@@ -31,7 +32,7 @@ class Examination {
 
   Findings findings_;
   Socket listener_;
-  std::jthread door_;  // lets everybody in and says nothing
+  std::jthread door_;  // accepts connections and sends nothing
 };
 
 }  // namespace ft

@@ -1,4 +1,4 @@
-// What ft doctor found.
+// Findings of ft doctor.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,16 +12,16 @@ enum class Health { good, advice, bad };
 
 struct Finding {
   Health health = Health::good;
-  std::string topic;       // memory
-  std::string what;        // 21.3 of 23.0 GiB free
-  std::string todo;        // what to do; empty: nothing
-  Exit exit = Exit::done;  // of the command, where it is bad
+  std::string topic;       // e.g. memory
+  std::string what;        // e.g. 21.3 of 23.0 GiB free
+  std::string todo;        // advice to the user; empty: none
+  Exit exit = Exit::done;  // the command's exit code if this is bad
 };
 
-// What a run will write to.
+// Folders that a run will write to.
 struct Folders {
   std::string output;
-  std::vector<std::string> offload;  // for files of parameters and states
+  std::vector<std::string> offload;  // folders for offloaded parameters and optimizer states
 };
 
 using Findings = std::vector<Finding>;

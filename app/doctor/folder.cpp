@@ -1,4 +1,4 @@
-// Can checkpoints be written here, whole or not at all?
+// Checks that checkpoints can be written to a folder, completely or not at all.
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 const char* name_of_filesystem(const std::string& folder) {
   struct statfs s {};
   if (::statfs(folder.c_str(), &s) != 0) return "unknown";
-  switch (static_cast<std::uint32_t>(s.f_type)) {  // statfs(2)
+  switch (static_cast<std::uint32_t>(s.f_type)) {  // numbers of statfs(2)
     case 0xEF53:
       return "ext4";
     case 0x58465342:
@@ -48,7 +48,7 @@ const char* name_of_filesystem(const std::string& folder) {
   }
 }
 
-// The nearest existing parent folder.
+// Returns the nearest existing folder on the path upwards.
 fs::path there_above(fs::path path) {
   std::error_code none;
   for (path = fs::absolute(path, none);
@@ -57,14 +57,15 @@ fs::path there_above(fs::path path) {
   return path;
 }
 
-// Milliseconds, or a UserError with the system's words.
+// Returns the milliseconds of `work`. Throws UserError (storage) with the system's message if it fails.
 double timed(const std::function<bool()>& work, const std::string& what) {
   const auto start = std::chrono::steady_clock::now();
   if (!work()) throw UserError(Exit::storage, str(what, ": ", std::strerror(errno)));
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-// What a checkpoint does, in small: write, sync, rename to a name that must be free, sync the folder.
+// Repeats the steps of a checkpoint with a small file: write, sync, rename to a name that must be free, sync
+// the folder. Returns the timings as text.
 std::string try_it(const fs::path& in) {
   constexpr std::size_t kBytes = 4 << 20;
   const fs::path folder = in / ("doctor-" + random_tag());

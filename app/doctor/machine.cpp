@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What follows `start` and a colon in a file of the kernel's; "" when there is no such line.
+// Returns the rest of the line that begins with `start` and a colon in a file of /proc; "" if there is none.
 std::string line_of(const char* file, const std::string& start) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);)
@@ -115,7 +115,7 @@ std::string number_of(const sockaddr& a) {
   return ok ? host.data() : "";
 }
 
-// "eth0 10.0.0.1 (10 Gbit/s)", without loopback and addresses of one link only.
+// Lists the network interfaces: "eth0 10.0.0.1 (10 Gbit/s)". Leaves out loopback and link-local addresses.
 Finding network() {
   ifaddrs* first = nullptr;
   std::string text;

@@ -1,20 +1,21 @@
-// What a machine can tell about itself: is it ready to train?
+// Checks of one machine, for ft doctor.
 #pragma once
 #include "app/doctor/finding.h"
 
 namespace ft {
 
-// Processor, memory, GPUs, network, name, clock, limits.
+// Examines processor, memory, GPUs, network, name, clock and limits.
 Findings look_at_machine();
 
-// Space, and whether files can be written, synced and renamed as checkpoints need it. Where the folder is not
-// there yet, the one above; what it writes it removes.
+// Checks free space, and that files can be written, synced and renamed as checkpoints need it. If the folder
+// does not exist yet, checks the nearest existing folder above it. Removes the files that it writes.
 Findings look_at_folder(const std::string& folder);
 
-// How fast files of parameters or states are in this folder.
+// Measures how fast files of offloaded parameters or states are in this folder.
 Finding look_at_offload(const std::string& folder);
 
-// What a host's name stands for here: numbers; empty: nothing. `why`: the system's words.
+// Returns the addresses that a host's name resolves to on this machine. If there are none, `why` gets the
+// system's message.
 std::vector<std::string> addresses_of(const std::string& host, std::string* why = nullptr);
 
 }  // namespace ft

@@ -72,7 +72,7 @@ void Patient::frame(const Frame& f) {
   if (f.kind == FrameKind::found) {
     for (const Finding& one : findings_of(j.objects("findings"))) result_.findings.push_back(one);
     port_ = static_cast<int>(j.integer("port", 0, 65535));
-    // The clock is right within the time that the answer took.
+    // The clock is correct to within the time that the answer took.
     const double now = seconds_now(), theirs = j.number("time");
     const double off = theirs < asked_at_ ? asked_at_ - theirs : theirs > now ? theirs - now : 0;
     if (off > 5)
@@ -81,7 +81,7 @@ void Patient::frame(const Frame& f) {
            "ft does not need equal clocks, but logs and files are easier to compare", Exit::done});
   } else if (f.kind == FrameKind::reached) {
     result_.reached = reached_of(j.objects("reached"));
-    node_->done();  // it keeps listening, for the others
+    node_->done();  // the node still listens, for the other machines
   } else {
     return;
   }

@@ -1,4 +1,4 @@
-// A machine that ft doctor examines: this one, or one through ssh.
+// A machine that ft doctor examines: this machine, or one through ssh.
 #pragma once
 #include <memory>
 #include <optional>
@@ -17,7 +17,7 @@ class Patient final : private SshNode::Events {
   explicit Patient(std::unique_ptr<SshNode> node);
 
   const std::string& host() const { return result_.host; }
-  // Each is answered some time later; those of this machine at once.
+  // Requests: this machine answers at once, another one later; answered() tells.
   void look(const std::vector<std::string>& hosts, const Folders& folders);
   void reach(const std::vector<Address>& others);
   bool answered() const { return answered_ || failed_; }
@@ -37,13 +37,13 @@ class Patient final : private SshNode::Events {
   std::unique_ptr<SshNode> node_;  // null: this machine
   std::optional<Examination> here_;
   Examined result_;
-  std::string words_;  // of ssh
+  std::string words_;  // the last output of ssh
   double asked_at_ = 0;
   int port_ = 0;
   bool answered_ = false, failed_ = false;
 };
 
-// The other side, in the node process: answers `look` and `reach`.
+// The node's side of Patient: answers `look` and `reach` on the examined machine.
 class Nurse {
  public:
   Frame answer(const Frame&);

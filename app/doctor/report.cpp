@@ -35,7 +35,7 @@ void show_finding(Screen& screen, const Finding& f) {
     screen.line(std::string(static_cast<std::size_t>(indent), ' ') + screen.dim("-> ") + f.todo, indent);
 }
 
-// For a machine without problems one line is enough.
+// Shows a machine on one line, and a line for each of its problems.
 void show_in_short(Screen& screen, const Examined& e) {
   std::string what;
   for (const Finding& f : e.findings)
@@ -46,7 +46,7 @@ void show_in_short(Screen& screen, const Examined& e) {
     if (f.health != Health::good) show_finding(screen, f);
 }
 
-// How long a connection takes, from each to each.
+// Shows the connection time from each machine to each other, as a table.
 void show_connections(Screen& screen, const std::vector<Examined>& all) {
   std::size_t width = 9;
   for (const Examined& e : all) width = std::max(width, e.host.size() + 2);

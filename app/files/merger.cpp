@@ -112,9 +112,9 @@ void Merger::put_tokens(const std::string& weight, const Tensor& table) {
   }
 }
 
-// W (out, in) += s B A, or, where it is stored (in, out), its transpose.
+// Adds s B A to the weight W (out, in), or its transpose if the weight is stored as (in, out) (`turned`).
 void Merger::add_lora(const Parameter& a, const Parameter& b, float scale, const Tensor& y, bool turned) {
-  held_ = nullptr;  // their room is used again
+  held_ = nullptr;  // a_ and b_ are overwritten
   const Tensor down = room(a_, a.shape), up = room(b_, b.shape);
   built_.start->read(a, down, 0);
   built_.start->read(b, up, 0);
@@ -137,7 +137,7 @@ void Merger::rescale(const lora::DoraAdapter& l, const Tensor& y, bool turned) {
   }
 }
 
-// The adapter of all experts is read once for those that follow one another.
+// Adds the adapter of one expert. Reads the adapter of all experts once for consecutive experts of a layer.
 void Merger::add_expert(const lora::ExpertPart& part, Tensor y) {
   const lora::ExpertsLora& all = *part.all;
   const std::int64_t r = all.rank(), count = all.experts();

@@ -19,23 +19,24 @@ namespace ft {
 namespace fs = std::filesystem;
 namespace {
 
-// Any of them makes a tokenizer.
+// Vocabulary files; a folder with any of them has a tokenizer.
 constexpr std::array kVocabularies = {"tokenizer.model", "tokenizer.json", "spiece.model", "vocab.json"};
-// Files that may accompany it.
+// Files that may accompany a vocabulary.
 constexpr std::array kTokenizerSettings = {
     "merges.txt",        "tokenizer_config.json", "special_tokens_map.json",
     "added_tokens.json", "chat_template.jinja",   "chat_template.json",
     kPromptsFile};
-// A folder of it: chat templates by their names.
+// Folder of a tokenizer with more chat templates, by their names.
 constexpr const char* kMoreTemplates = "additional_chat_templates";
-// What of a model is neither weights nor config.json nor tokenizer.
+// Files of a model other than weights, config.json and tokenizer.
 constexpr std::array kModelSettings = {"generation_config.json", "LICENSE"};
 
 bool is_one_of(const auto& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// model.safetensors, model-00001-of-00002.safetensors, their index, adapter_model.safetensors
+// Returns true for model.safetensors, model-00001-of-00002.safetensors, their index, and
+// adapter_model.safetensors.
 bool holds_weights(const std::string& name) {
   return (name.starts_with("model") || name.starts_with("adapter_model")) &&
          (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json"));
@@ -99,7 +100,7 @@ class AdapterFiles final : public ModelFiles {
   }
 
  private:
-  // The head's weight, which may be the embedding's; null: in 4 bits.
+  // Returns the head's weight, which may be the embedding's. Null: it is quantized to 4 bits.
   const Parameter* frozen_head() const {
     const Parameter *head = nullptr, *table = nullptr;
     EachParameter each([&](Parameter& p) {
@@ -111,7 +112,8 @@ class AdapterFiles final : public ModelFiles {
     return head && built_.four_bit && built_.four_bit->has(*head) ? nullptr : head;
   }
 
-  // The tables of a vocabulary that has grown: without them nobody could tell what the new rows were.
+  // Returns the frozen tables of an enlarged vocabulary. The adapter's file must hold them, because the base
+  // has no values for the new rows.
   std::vector<const Parameter*> frozen_tables() const {
     std::vector<const Parameter*> out = built_.tables();
     std::erase_if(out, [&](const Parameter* p) {
@@ -120,7 +122,8 @@ class AdapterFiles final : public ModelFiles {
     return out;
   }
 
-  // exact: as the run computes with it, else as it is beside the plain adapter.
+  // Copies a frozen weight into the adapter's file. `exact`: the values that the run computes with; else the
+  // values for the plain adapter, whose base keeps its original weights.
   void copy(const Parameter& p, const std::string& folder, const std::string& name, bool exact) const {
     constexpr std::int64_t kAtOnce = 1 << 20;  // elements
     const ReadParameter own = built_.whole_reader();
@@ -250,7 +253,7 @@ void end_at_turns(const std::string& folder) {
   const std::string file = join_path(folder, "generation_config.json");
   const Json model = read_json(join_path(folder, "config.json"));
   Json settings = path_exists(file) ? read_json(file) : Json::object();
-  if (settings.empty())  // what programs would take from config.json without this file
+  if (settings.empty())  // as programs do that find no such file
     for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id"})
       if (model.contains(key)) settings[key] = model[key];
   Json ends = settings.value("eos_token_id", model.value("eos_token_id", Json()));
@@ -301,7 +304,7 @@ void require_outside(const std::string& folder, const std::string& setting,
 bool is_result_file(const fs::path& file) {
   const std::string name = file.filename().string();
   std::error_code none;
-  if (name == kMoreTemplates)  // as a whole if nothing else lies in it
+  if (name == kMoreTemplates)  // the complete folder, if all its files are templates
     return std::ssize(templates_in(file.parent_path().string())) ==
            std::distance(fs::directory_iterator(file, none), fs::directory_iterator());
   return holds_weights(name) || name == "config.json" || name == "adapter_config.json" ||

@@ -14,7 +14,7 @@ namespace ft {
 namespace fs = std::filesystem;
 namespace {
 
-// True for a mounted folder, as containers have them, and where the parent is not ours to write to.
+// True if the folder cannot be renamed: it is mounted, as in containers, or its parent is not writable.
 bool must_stay(const std::string& folder) {
   const std::string parent = folder_of(folder);
   struct stat own {
@@ -23,7 +23,8 @@ bool must_stay(const std::string& folder) {
   return own.st_dev != around.st_dev || ::access(parent.c_str(), W_OK) != 0;
 }
 
-// A link's target: an exchange would replace the link itself. Without slashes at the end.
+// Returns the target of a link, because an exchange would replace the link itself. Removes slashes at the
+// end.
 std::string resolved(std::string folder) {
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   std::error_code none;
@@ -58,7 +59,8 @@ void OutputFolder::commit() {
   staged_->commit(true);
 }
 
-// Links files that are no part of the old result into the new folder; copies them where there are no links.
+// Links the files that are not part of the old result into the new folder. Copies them if the file system has
+// no links.
 void OutputFolder::keep_others() const {
   constexpr auto kCopy = fs::copy_options::recursive | fs::copy_options::copy_symlinks;
   std::error_code error;
@@ -75,7 +77,8 @@ void OutputFolder::keep_others() const {
   if (error) fail(folder_, error);
 }
 
-// The old result goes first, the configuration comes last: a half-filled folder is no model and no adapter.
+// Moves the files into the folder. Removes the old result first and adds the configuration last: a
+// half-filled folder is then neither a model nor an adapter.
 void OutputFolder::move_in() const {
   remove_result(folder_);
   std::vector<fs::path> files;

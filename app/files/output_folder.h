@@ -1,5 +1,5 @@
-// The folder that a command writes: filled under a temporary name, it appears when it is complete, so that
-// a command that is killed leaves the old folder or none.
+// The output folder of a command. It is filled under a temporary name and renamed when it is complete, so
+// that a killed command leaves the old folder or none.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,12 +11,12 @@ namespace ft {
 
 class OutputFolder {
  public:
-  // Refuses a folder that is not empty (Exit::config), unless `overwrite`, and one that holds an input.
+  // Throws UserError (config) if the folder is not empty and `overwrite` is false, or if it holds an input.
   OutputFolder(const std::string& folder, bool overwrite, const std::vector<std::string>& inputs);
 
-  const std::string& path() const { return staged_->path(); }  // the files go here
-  // Gives the folder its name. The model or adapter in an overwritten folder goes, everything else in it
-  // stays.
+  const std::string& path() const { return staged_->path(); }  // folder for the command's files
+  // Gives the folder its name. Removes the model or adapter of an overwritten folder and keeps its other
+  // files.
   void commit();
 
  private:
@@ -24,7 +24,7 @@ class OutputFolder {
   void move_in() const;
 
   std::string folder_;
-  bool inside_;  // staged within the folder: it cannot be renamed, or its parent cannot be written
+  bool inside_;  // staged in the folder itself, which cannot be renamed
   std::unique_ptr<StagedFolder> staged_;
 };
 

@@ -1,4 +1,4 @@
-// A byte-level BPE as GGUF's keys.
+// Writes a byte-level BPE tokenizer as GGUF's keys.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>

@@ -40,14 +40,15 @@ void tell(const GgufArgs& args, std::size_t tensors, const std::vector<GgufTenso
                   show::file_size(bytes), " -> ", show::path(args.output), " (GGUF)"));
 }
 
-// The name in GGUF, or the error that there is none.
+// Returns the tensor's name in GGUF. Throws UserError (input) if there is none.
 std::string named(const GgufModel& model, const std::string& name) {
   const auto found = model.name_of(name);
   if (!found) throw UserError(Exit::input, printable(name) + ": GGUF has no name for this tensor");
   return *found;
 }
 
-// The model's tensors, each once. A head that is the embedding's table is left out where readers know it.
+// Returns the model's tensors, each once. Leaves out a tied head if readers of GGUF take the embedding for
+// it.
 std::vector<TensorSpec> tensors_of(const BuiltModel& built, const GgufModel& model, const Merger& merger) {
   const ModelInfo& info = built.made.info;
   std::vector<TensorSpec> all = merger.specs(DType::f32);
@@ -64,7 +65,7 @@ std::vector<TensorSpec> tensors_of(const BuiltModel& built, const GgufModel& mod
   return all;
 }
 
-// A tensor of the file: one of the model's, or those of all experts of a layer.
+// A tensor of the file: one tensor of the model, or the tensors of all experts of a layer.
 struct Item {
   std::string name;
   std::vector<TensorSpec> parts;
@@ -80,7 +81,7 @@ std::vector<Item> items_of(const std::vector<TensorSpec>& from, const GgufModel&
     if (fresh) items.push_back({at->first, {}});
     items[at->second].parts.push_back(s);
   }
-  for (Item& item : items)  // by number
+  for (Item& item : items)  // in the order of the experts' numbers
     std::ranges::sort(item.parts, {}, [](const TensorSpec& s) { return std::pair(s.name.size(), s.name); });
   return items;
 }
@@ -97,7 +98,7 @@ void multiply(const Tensor& values, float factor) {
   if (factor != 1) std::for_each_n(values.as<float>(), values.numel(), [&](float& v) { v *= factor; });
 }
 
-// The transpose of a matrix.
+// Returns the transpose of a matrix, in `room`.
 Tensor turned(const Tensor& x, std::vector<float>& room) {
   room.resize(static_cast<std::size_t>(x.numel()));
   const float* from = x.as<float>();
@@ -120,7 +121,8 @@ GgufKeys keys_of(const GgufArgs& args, const RunConfig& config, const GgufModel&
   return keys;
 }
 
-// GGUF's keys describe the base.
+// Builds the model. Throws UserError (input) if the adapter has more tokens than the base, which GGUF's keys
+// describe.
 BuiltModel built_for(const GgufArgs& args, const RunConfig& config) {
   BuiltModel built = build_model(config, Weights::check);
   if (built.grown)
@@ -227,15 +229,16 @@ void export_gguf_lora(const GgufArgs& args) {
                       {"adapter.type", std::string("lora")},        {"adapter.lora.alpha", alpha}};
   struct Part {
     const Parameter* parameter;
-    std::string weight;  // whose order its rows have; empty: none
-    float factor;        // of the values
+    std::string weight;  // its row order applies to the part; empty: no reordering
+    float factor;        // multiplies the values
   };
   std::vector<Part> parts;
   std::vector<GgufTensor> specs;
   for (std::size_t i = 0; i < built.attached.weights.size(); ++i) {
     const std::string weight = built.attached.weights[i], name = named(model, weight);
     const lora::LoraAdapter& l = *built.attached.adapters[i];
-    // Readers scale by alpha / rank of this pair; what else there is goes into B, also what T5's head has.
+    // Readers scale an adapter by alpha / rank. Other factors, such as T5's scale of the head, are multiplied
+    // into B.
     const float of_head = weight == built.made.info.head_weight() ? built.made.info.head_scale : 1;
     const float factor = l.scale() * static_cast<float>(l.rank()) / alpha * of_head;
     parts.push_back({&l.a, "", 1});

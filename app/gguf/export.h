@@ -1,4 +1,4 @@
-// Models and adapters as GGUF files, for llama.cpp and its relatives.
+// Writes models and adapters as GGUF files, for llama.cpp and related programs.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace ft {
 
-// tokenizer.ggml.*: the vocabulary of a model folder, filled up to vocab_size tokens, its special tokens and
-// its chat template. A folder without a tokenizer gives the model "no_vocab".
+// Returns the keys tokenizer.ggml.*: the vocabulary of a model folder, padded to vocab_size tokens, its
+// special tokens and its chat template. Without a tokenizer the model is "no_vocab".
 GgufKeys gguf_tokenizer_keys(const std::string& folder, std::int64_t vocab_size);
 
 struct GgufArgs {
-  std::string model, adapter;  // folders; an empty adapter: none
+  std::string model, adapter;  // folders; an adapter "": none
   std::string tokenizer;       // the folder of the tokenizer
-  std::string output, dtype;   // a file; one of gguf_dtypes(), empty: float16, of an adapter float32
+  std::string output, dtype;   // a file; one of gguf_dtypes(), empty: float16, adapter float32
   bool overwrite = false;
 };
-void export_gguf(const GgufArgs&);       // the model, with the adapter folded in
-void export_gguf_lora(const GgufArgs&);  // the adapter alone
+void export_gguf(const GgufArgs&);       // writes the model with the adapter merged in
+void export_gguf_lora(const GgufArgs&);  // writes only the adapter
 
 }  // namespace ft

@@ -1,4 +1,5 @@
-// SentencePiece's pieces and scores as GGUF's keys, from its own model or from a unigram in tokenizer.json.
+// Writes SentencePiece's pieces and scores as GGUF's keys, from its model file or from a unigram in
+// tokenizer.json.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@
 namespace ft {
 namespace {
 
-// What a unigram tokenizer does to a text before it looks for pieces.
+// Changes that a unigram tokenizer makes to a text before it splits it into pieces.
 struct Preparation {
   bool space_prefix = false, squeeze_spaces = false;
   std::string charsmap;
@@ -35,7 +36,7 @@ GgufKeys keys_of_unigram(GgufVocabulary v, const Preparation& p) {
   return keys;
 }
 
-// Added tokens, and empty places up to the model's size.
+// Adds added tokens, and pads the vocabulary to the model's size.
 void complete(GgufVocabulary& v, const Tokenizer& tokenizer, std::int64_t vocab_size,
               const std::string& file) {
   for (std::int64_t id = 0; id < tokenizer.size(); ++id) {
@@ -51,7 +52,7 @@ void complete(GgufVocabulary& v, const Tokenizer& tokenizer, std::int64_t vocab_
   v.fill(static_cast<std::size_t>(vocab_size));
 }
 
-// Notes what is done to spaces, by a part of tokenizer.json and the parts in it.
+// Notes the treatment of spaces in a part of tokenizer.json and in its inner parts.
 void look_for_spaces(const Json& part, Preparation& p) {
   if (!part.is_structured()) return;
   if (part.is_object()) {
@@ -66,7 +67,7 @@ void look_for_spaces(const Json& part, Preparation& p) {
   for (const Json& inner : part) look_for_spaces(inner, p);
 }
 
-// "<0x41>": a byte that no piece covers.
+// True for "<0x41>", which stands for a byte that no piece covers.
 bool is_byte_piece(const std::string& text) {
   return text.size() == 6 && text.starts_with("<0x") && text.ends_with('>');
 }
@@ -75,7 +76,7 @@ GgufVocabulary unigram_vocabulary(const Json& model, const Tokenizer& tokenizer)
   GgufVocabulary v;
   const Json unknown = model.value("unk_id", Json());
   const bool bytes = model.value("byte_fallback", Json()) == true;
-  for (const Json& entry : model.at("vocab")) {  // pairs: make_tokenizer has read them
+  for (const Json& entry : model.at("vocab")) {  // pairs, as make_tokenizer has checked
     const auto id = static_cast<std::int32_t>(v.tokens.size());
     const auto text = entry.at(0).get<std::string>();
     std::int32_t type = GgufVocabulary::kNormal;

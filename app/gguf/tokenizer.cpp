@@ -1,4 +1,4 @@
-// A model folder's tokenizer as GGUF's keys: its vocabulary, its special tokens, its chat template.
+// Writes a model folder's tokenizer as GGUF's keys: vocabulary, special tokens and chat template.
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -20,7 +20,8 @@ std::optional<std::string> chat_template(const std::string& folder) {
   return std::nullopt;
 }
 
-// A SentencePiece model before tokenizer.json, which is made of it: it has everything that readers want.
+// Returns the folder's vocabulary file. Prefers a SentencePiece model to tokenizer.json, which is converted
+// from it: the model has all values that readers need.
 std::optional<std::string> vocabulary_file(const std::string& folder) {
   for (const char* name : {"tokenizer.model", "spiece.model", "tokenizer.json"})
     if (std::string file = join_path(folder, name); path_exists(file)) return file;

@@ -17,7 +17,7 @@ constexpr GgufForm kForms[] = {{"float32", GgmlType::f32, 0},        {"float16",
 
 bool has(const std::string& name, const char* part) { return name.find(part) != std::string::npos; }
 
-// A number among the keys about the model; 0: there is no such key.
+// Returns a number among the model's keys, or 0 if there is no such key.
 std::int64_t number_of(const GgufModel& model, const std::string& key) {
   for (const auto& [name, value] : model.keys)
     if (const auto* n = std::get_if<std::uint32_t>(&value); n && name == model.architecture + "." + key)
@@ -25,7 +25,7 @@ std::int64_t number_of(const GgufModel& model, const std::string& key) {
   return 0;
 }
 
-// By layer, then by name: the order in which the quantizer counts.
+// Sorts tensors by layer, then by name: the order in which llama.cpp's quantizer counts them.
 int layer_of(const std::string& name) {
   int layer = -1;
   if (name.starts_with("blk.")) std::from_chars(name.data() + 4, name.data() + name.size(), layer);
@@ -42,7 +42,8 @@ bool deserves_more(std::int64_t i, std::int64_t of) {
   return i < of / 8 || i >= 7 * of / 8 || (i - of / 8) % 3 == 2;
 }
 
-// What values, down projections and the attention of eight experts get instead.
+// Chooses the types of mixed forms: values, down projections, and the attention of models with eight experts
+// get more bits.
 class Mixture {
  public:
   Mixture(const GgufForm& form, const GgufModel& model, const std::vector<GgufTensor>& tensors)
@@ -54,11 +55,11 @@ class Mixture {
     const std::int64_t heads = number_of(model, "attention.head_count"),
                        kv_heads = number_of(model, "attention.head_count_kv");
     shared_ = kv_heads > 0 ? heads / kv_heads : 1;
-    // llama.cpp takes models of 80 layers whose heads share keys for LLaMA-2-70B.
+    // llama.cpp assumes that a model of 80 layers with grouped key heads is LLaMA-2-70B.
     seventy_ =
         layers_ == 80 && (model.architecture == "qwen2" || (model.architecture == "llama" && shared_ > 1));
   }
-  // The type of the next tensor in its order.
+  // Returns the type of the next tensor; call it in the order of in_order().
   GgmlType next(const std::string& name) {
     if (is_value(name)) return of_value();
     if (experts_ == 8 && has(name, "attn_k.weight")) return GgmlType::q8_0;
@@ -120,7 +121,7 @@ void choose_gguf_types(const GgufForm& form, const GgufModel& model, std::vector
   const std::string head = has_head ? "output.weight" : "token_embd.weight";
   Mixture mixture(form, model, tensors);
   for (GgufTensor* t : in_order(tensors)) {
-    const bool vector = t->shape.size() < 2;  // not counted
+    const bool vector = t->shape.size() < 2;  // vectors do not count
     GgmlType type = form.quantized() && !vector ? mixture.next(t->name) : form.type;
     if (form.quantized() && type != GgmlType::q8_0 && t->name == head) type = GgmlType::q6_k;
     t->type = gguf_type_of(*t, type);

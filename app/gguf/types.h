@@ -1,4 +1,4 @@
-// Which element type each tensor of a GGUF file gets.
+// Chooses the element type of each tensor of a GGUF file.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ft {
 
-// What --dtype names: most tensors' type, and general.file_type.
+// A value of --dtype: the type of most tensors, and general.file_type.
 struct GgufForm {
   const char* name;
   GgmlType type;
@@ -19,15 +19,15 @@ struct GgufForm {
   bool quantized() const { return form_of(type)->quantize != nullptr; }
 };
 const GgufForm& gguf_form(const std::string& dtype);
-std::vector<std::string> gguf_dtypes();  // all names
+std::vector<std::string> gguf_dtypes();  // names of all forms
 
-// The type of a tensor by itself: vectors, norms, routers and tables of positions stay f32; of rows that are
-// no whole blocks a type with smaller ones.
+// Returns the type of a tensor by its shape and name: vectors, norms, routers and position tables stay f32.
+// If `wanted` has blocks that do not divide a row, returns a type with smaller blocks.
 GgmlType gguf_type_of(const GgufTensor&, GgmlType wanted);
 
-// The types of a model's tensors as llama.cpp's quantizer chooses them without an importance matrix
-// (llama_tensor_get_type in src/llama-quant.cpp): the head as Q6_K, and of the mixed forms values and down
-// projections of the first and last eighth of the layers, and of every third between them.
+// Chooses the types of a model's tensors as llama.cpp's quantizer does without an importance matrix
+// (llama_tensor_get_type in src/llama-quant.cpp). The head is Q6_K. Mixed forms give more bits to the values
+// and down projections of the first and last eighth of the layers, and of every third layer between them.
 void choose_gguf_types(const GgufForm&, const GgufModel&, std::vector<GgufTensor>&);
 
 }  // namespace ft

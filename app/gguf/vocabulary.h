@@ -1,4 +1,4 @@
-// Vocabularies on their way into GGUF, from a tokenizer's files.
+// A vocabulary read from a tokenizer's files, to be written as GGUF's keys.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace ft {
 
-// By id: tokens, their scores, and their kinds in SentencePiece's numbers.
+// Tokens by id, their scores, and their types as SentencePiece numbers them.
 struct GgufVocabulary {
   static constexpr std::int32_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5,
                                 kByte = 6;
-  static constexpr float kNoScore = -10000;  // of tokens that the model does not score
+  static constexpr float kNoScore = -10000;  // score of tokens without one
 
   std::vector<std::string> tokens;
   std::vector<float> scores;
@@ -27,7 +27,7 @@ struct GgufVocabulary {
     types[id] = type;
     scores[id] = score;
   }
-  // Ids that nothing names are filled up, as converters do.
+  // Pads the vocabulary to `size` tokens, and names the unnamed ids as llama.cpp's converters do.
   void fill(std::size_t size) {
     resize(std::max(size, tokens.size()));
     for (std::size_t i = 0; i < tokens.size(); ++i)
@@ -45,8 +45,9 @@ struct GgufVocabulary {
 inline constexpr std::int64_t kLargestTokenizer = std::int64_t{1} << 28;  // bytes of a tokenizer's file
 inline constexpr JsonRules kTokenizerRules{.max_bytes = kLargestTokenizer, .unique_keys = false};
 
-// tokenizer.ggml.model and what belongs to it, filled up to vocab_size tokens. UserError where GGUF cannot
-// say it.
+// The functions return tokenizer.ggml.model and its keys, padded to vocab_size tokens. They throw UserError
+// (input) if GGUF cannot express the tokenizer.
+//
 // "llama" or "t5": the pieces and scores of a SentencePiece model, BPE or unigram.
 GgufKeys gguf_pieces(const std::string& model_file, const Tokenizer&, std::int64_t vocab_size);
 // "t5": a unigram model in tokenizer.json.

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kLongest = 1 << 20;
 constexpr const char* kUsual = ".deepspeed_env";
 
-// What ft launch itself tells a rank.
+// Variables that ft launch itself sets for a rank.
 constexpr const char* kOwn[] = {"RANK",        "LOCAL_RANK",  "WORLD_SIZE",   "LOCAL_WORLD_SIZE",
                                 "MASTER_ADDR", "MASTER_PORT", kTokenVariable, kListenerVariable};
 

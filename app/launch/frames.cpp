@@ -7,12 +7,12 @@
 namespace ft {
 namespace {
 
-struct Head {  // both ends are x86-64 or AArch64: little-endian
+struct Head {  // as stored: both ends are little-endian (x86-64, AArch64)
   std::uint32_t kind = 0;
   std::int32_t number = 0;
   std::uint32_t bytes = 0;
 };
-constexpr std::uint32_t kMost = 4 << 20;  // bytes; a command line is shorter
+constexpr std::uint32_t kMost = 4 << 20;  // bytes of a frame; a command line is shorter
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// What ft launch and its node processes (app/node) say to each other over the pipes of ssh: frames of a kind,
-// a number and some bytes.
+// Messages between ft launch and its node processes (app/node) over ssh's pipes: frames of a kind, a number
+// and bytes.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,21 +9,21 @@
 namespace ft {
 
 enum class FrameKind : std::uint32_t {
-  // to a node
-  start = 1,  // JSON: what to run, and the token
-  signal,     // number: for all ranks
-  alive,      // the launcher is
-  look,       // ft doctor; JSON: folders, and how the machines are called
-  reach,      // ft doctor; JSON: the others, and where they listen
-  // from a node
-  hello,      // JSON: which ft it is
-  listening,  // number: the port at which rank 0 listens
+  // to a node:
+  start = 1,  // JSON: the command to run, and the token
+  signal,     // number: a signal for all ranks
+  alive,      // the launcher still runs
+  look,       // ft doctor; JSON: folders, and the machines' names
+  reach,      // ft doctor; JSON: addresses of the other machines
+  // from a node:
+  hello,      // JSON: the fingerprint of its ft
+  listening,  // number: rank 0's port
   said,       // number: a rank; bytes of its output
   answered,   // bytes that rank 0 wrote to stdout
-  ended,      // number: a rank; its status, as waitpid gives it
-  found,      // the answer to look; JSON
-  reached,    // the answer to reach; JSON
-  fault,      // number: an exit code; what it could not do
+  ended,      // number: a rank; bytes: its status, as waitpid returns it
+  found,      // JSON: the answer to `look`
+  reached,    // JSON: the answer to `reach`
+  fault,      // number: an exit code; bytes: the error
 };
 
 struct Frame {
@@ -32,21 +32,22 @@ struct Frame {
   std::string bytes;
 };
 
-// The command of ft that is a node process (app/node); only ft launch and ft doctor start it.
+// Command of ft that runs a node process (app/node); only ft launch and ft doctor start it.
 inline constexpr const char* kNodeCommand = "_node";
 
-// What a node process writes first. Whatever comes before it is the remote shell's.
+// First output of a node process. Output before it comes from the remote shell.
 inline constexpr std::string_view kNodeBegins = "\nft node 1\n";
 
 std::string encode(const Frame&);
 
-// Takes bytes as they come and gives whole frames.
+// Collects bytes and returns complete frames.
 class FrameReader {
  public:
   void add(std::string_view bytes) { buffer_ += bytes; }
-  // UserError(Exit::mismatch) when the bytes are not a frame.
+  // Returns the next complete frame, if any. Throws UserError (mismatch) if the bytes are not a frame.
   std::optional<Frame> next();
-  // False until kNodeBegins arrives; then true, with everything that preceded it in `before`.
+  // Returns false until kNodeBegins arrives. Then returns true and puts the output that preceded it into
+  // `before`.
   bool begun(std::string& before);
 
  private:

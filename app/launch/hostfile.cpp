@@ -20,14 +20,15 @@ bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
-int whole_number(std::string_view text, int low, int high) {  // -1: it is none between them
+int whole_number(std::string_view text, int low, int high) {  // -1: not a number from low to high
   int value = -1;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool ok = problem == std::errc() && end == text.data() + text.size() && value >= low && value <= high;
   return ok ? value : -1;
 }
 
-// Nothing but ASCII: a name may not turn the direction of what a terminal shows.
+// Returns the text with all bytes that are not ASCII escaped: a name must not reverse the terminal's text
+// direction.
 std::string in_ascii(const std::string& text) {
   std::string out;
   for (const char c : printable(text, 80)) {
@@ -39,7 +40,8 @@ std::string in_ascii(const std::string& text) {
 
 [[noreturn]] void wrong(const std::string& what) { throw UserError(Exit::config, what); }
 
-// "slots=4" or "max_slots=8" (OpenMPI also writes max-slots); 0: neither.
+// Reads "slots=4" or "max_slots=8" (OpenMPI also writes max-slots). Returns 0 if the word does not begin with
+// `key`.
 int read_count(const std::string& word, std::string_view key, const std::string& where) {
   const std::string start = std::string(key) + "=";
   if (!word.starts_with(start)) return 0;
@@ -81,7 +83,8 @@ std::vector<std::string> split(const std::string& text, char at) {
   return parts;
 }
 
-// "node1:0,2", of `option`. A name that is a host as a whole is one: IPv6 numbers have colons too.
+// A host and slots, as `option` names them: "node1:0,2". A text that equals a host's name is that host,
+// because IPv6 addresses contain colons.
 struct Named {
   std::size_t host;
   std::vector<int> slots;  // empty: all
@@ -146,7 +149,7 @@ std::vector<Host> parse_hostfile(std::string_view text, const std::string& file)
     } else {
       wrong(str(where, l.host, " is listed twice; list it once, with slots="));
     }
-    if (l.slots > 0) hosts.back().chosen = true;  // here: its slots are written down
+    if (l.slots > 0) hosts.back().chosen = true;  // here: the file gives the number of slots
     if (hosts.size() > kMostHosts) wrong(str(file, ": more than ", kMostHosts, " hosts"));
   }
   if (hosts.empty()) wrong(str(file, ": has no hosts; a line is: HOST slots=NUMBER"));

@@ -1,5 +1,5 @@
-// The output of a rank or a machine. The screen shows every line behind a label; a rank that draws on the
-// terminal is shown unchanged. A file gets the lines without labels.
+// The output of a rank or a machine. The screen shows every line after a label; the output of a rank that
+// draws on the terminal is shown unchanged. A file gets the lines without labels.
 #pragma once
 #include <cstdio>
 #include <string>
@@ -12,14 +12,14 @@ namespace ft {
 
 class Labelled {
  public:
-  // path: the file that it is appended to; empty: none. The screen outlives it.
+  // `path`: a file to which the output is appended; empty: none. The screen must outlive this object.
   Labelled(Screen& screen, std::string label, std::string path);
   Labelled(const Labelled&) = delete;
   Labelled& operator=(const Labelled&) = delete;
   ~Labelled();
   void add(std::string_view text);
-  void show(std::string_view text);  // of a rank that draws on the terminal by itself
-  void keep(std::string_view text);  // in the file only
+  void show(std::string_view text);  // from a rank that draws on the terminal itself
+  void keep(std::string_view text);  // writes to the file only
   const std::string& path() const { return path_; }
 
  private:

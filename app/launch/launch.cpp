@@ -17,7 +17,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& what) { throw UserError(Exit::config, "ft launch: " + what); }
 
-// What a machine runs; 0: not said.
+// Returns the number of ranks on a machine; 0: not given.
 int ranks_each(const LaunchArgs& args, const DistributedConfig& config) {
   const int configured = static_cast<int>(config.nproc_per_node.value_or(0));
   if (args.ranks > 0 && configured > 0 && args.ranks != configured)
@@ -34,7 +34,7 @@ int machines(const LaunchArgs& args, const DistributedConfig& config) {
   return args.nodes > 0 ? args.nodes : configured > 1 ? configured : 0;
 }
 
-// One of several ft launch that somebody starts, one on each machine: keeps this one's part of the job.
+// Reduces the job to this machine's part: the user starts ft launch on each of several machines.
 void start_by_hand(Job& job, const LaunchArgs& args, const DistributedConfig& config) {
   const int nodes = static_cast<int>(job.hosts.size());
   const int node = args.node_rank >= 0 ? args.node_rank : static_cast<int>(config.node_rank);

@@ -19,10 +19,11 @@
 namespace ft {
 namespace {
 
-constexpr std::chrono::seconds kGrace{3};  // for the others, once a rank has failed
-constexpr int kOften = 500;                // milliseconds, with machines that must hear of this one
+constexpr std::chrono::seconds kGrace{3};  // time for the other ranks to end after one has failed
+// Milliseconds between the messages that tell other machines that this one runs.
+constexpr int kOften = 500;
 
-// Writes over a rank's live line, which the rank draws again.
+// Returns options for lines that overwrite a rank's live line; the rank draws it again.
 Screen::Options screen_options(bool over_live_line) {
   Screen::Options o = Screen::standard_error(ProgressStyle::plain);
   if (over_live_line) o.write = [write = o.write](const std::string& text) { write("\r\x1b[K" + text); };
@@ -56,16 +57,17 @@ class Launcher final : public RankEvents {
 
   const Job& job_;
   SignalQueue signals_;
-  // Rank 0 draws on this terminal, if it is on this machine; lines of the others come over its live line.
+  // The terminal on which rank 0 draws, if it is on this machine. Lines of other ranks overwrite its live
+  // line.
   std::optional<TerminalSize> terminal_;
   Screen screen_;
   std::vector<std::unique_ptr<RankGroup>> groups_;  // by host; null: not started
-  std::vector<RemoteRanks*> remote_;                // the same; null: this machine
+  std::vector<RemoteRanks*> remote_;                // by host; null: this machine
   std::vector<std::unique_ptr<Labelled>> outputs_;  // by rank
   std::map<std::string, std::unique_ptr<Labelled>> notes_;
   int port_ = 0;
-  int failure_ = 0;  // an exit code
-  int guilty_ = -1;  // a rank; -1: a machine
+  int failure_ = 0;  // the launch's exit code
+  int guilty_ = -1;  // the rank that failed first; -1: a machine
   std::string culprit_;
   Clock::time_point kill_at_ = Clock::time_point::max();
 };
@@ -137,7 +139,7 @@ void Launcher::start(std::size_t host, const Socket& listener) {
   groups_[host] = std::make_unique<LocalRanks>(plan_of(host), listener, signals_);
 }
 
-// Rank 0 listens: now the others know where.
+// Starts the other ranks once the port of rank 0 is known.
 void Launcher::listening(int port) {
   port_ = port;
   for (std::size_t h = 1; h < job_.hosts.size(); ++h)
@@ -162,7 +164,7 @@ bool Launcher::running() const {
   return std::any_of(groups_.begin(), groups_.end(), [](const auto& g) { return g && g->running(); });
 }
 
-// True if ranks of other machines have to reach this one.
+// True if some ranks run on other machines and must reach this one.
 bool Launcher::is_elsewhere_too() const {
   int here = 0;
   for (std::size_t h = 0; h < job_.hosts.size(); ++h)
@@ -170,8 +172,8 @@ bool Launcher::is_elsewhere_too() const {
   return here < job_.size;
 }
 
-// The culprit is the first rank to fail by itself; a rank that only lost another one (exit codes 8 and 9) or
-// that had to be killed is not.
+// Notes the culprit: the first rank that failed by itself. A rank that only lost another one (exit codes 8
+// and 9) or had to be killed is not the culprit.
 void Launcher::blame(int code, const std::string& who) {
   if (Clock::now() > kill_at_) return;
   const auto lost_another = [](int c) {
@@ -181,11 +183,11 @@ void Launcher::blame(int code, const std::string& who) {
     failure_ = code;
     culprit_ = who;
   }
-  // Those that are saving because of a signal are not hurried.
+  // After a signal the ranks save a checkpoint and may take their time.
   if (code != static_cast<int>(Exit::preempted)) kill_at_ = std::min(kill_at_, Clock::now() + kGrace);
 }
 
-// Answers are for whoever reads stdout, as without a launcher.
+// Passes rank 0's answers on to stdout, as without a launcher.
 void Launcher::answered(std::string_view text) {
   outputs_.front()->keep(text);
   std::fwrite(text.data(), 1, text.size(), stdout);

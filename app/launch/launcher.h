@@ -1,4 +1,4 @@
-// Runs the ranks of a job, here and through ssh, until all have ended.
+// Runs the ranks of a job, on this machine and through ssh, until all have ended.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,25 +12,25 @@
 namespace ft {
 
 struct Job {
-  std::vector<Host> hosts;           // rank 0 is on the first
-  std::vector<std::string> command;  // of ft
-  int first = 0, size = 0;           // this launcher's first rank; of all ranks, on all machines
-  std::string master;                // where rank 0 listens; empty: as the first host is called
+  std::vector<Host> hosts;           // rank 0 runs on the first host
+  std::vector<std::string> command;  // arguments of ft
+  int first = 0, size = 0;           // this launcher's first rank; number of all ranks
+  std::string master;                // address of rank 0; empty: the first host's name
   int port = 0;                      // 0: any free one
   std::string token;
   std::string log_dir;
-  std::vector<std::pair<std::string, std::string>> environment;  // of every rank
+  std::vector<std::pair<std::string, std::string>> environment;  // variables of every rank
   SshOptions ssh;
 };
 
-// Listens for the ranks. UserError(Exit::config) if `others`, ranks on other machines, could not reach it
-// because the host is a loopback address here. One that is written as an address and `chosen` by the user is
-// taken.
+// Opens the port at which rank 0 listens. Throws UserError (config) if `others`, ranks on other machines,
+// could not reach it because `host` is a loopback address here. Accepts a loopback address that the user has
+// `chosen`.
 Socket listen_for_ranks(const std::string& host, int port, bool chosen, bool others);
 
-// Copies what rank 0 writes to stdout to stdout as it is, and every other line of output to stderr, labelled
-// with its rank. All output goes unlabelled to LOG_DIR/rank-N.log. The exit code is that of the first rank
-// that failed by itself (128 plus the number of a signal). When one rank fails, the others are killed after
+// Copies rank 0's stdout unchanged to stdout, and every other output line to stderr after the rank's label.
+// All output goes without labels to LOG_DIR/rank-N.log. Returns the exit code of the first rank that failed
+// by itself (128 plus the signal's number if one killed it). When one rank fails, the others are killed after
 // 3 s.
 Exit run_job(const Job&);
 

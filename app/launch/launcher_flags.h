@@ -1,5 +1,5 @@
-// Flags of DeepSpeed's launcher that change nothing here, or that ft launch refuses: each says why, or what
-// to type instead. The rest are options of ft launch.
+// Flags of DeepSpeed's launcher that have no effect or that ft launch refuses. Each has its reason, or the
+// command to type instead. The other flags are options of ft launch.
 #pragma once
 #include <span>
 #include <string>
@@ -9,19 +9,19 @@ namespace ft {
 
 struct LauncherFlag {
   const char* names;  // "-q,--quiet"
-  const char* type;   // what its value is called; empty: it takes none
+  const char* type;   // name of its value; empty: it takes none
   bool refused;
   const char* why;
 };
 std::span<const LauncherFlag> launcher_flags();
-// The one with this name, "--quiet" or "-q"; null: there is none.
+// Returns the flag with this name, "--quiet" or "-q"; null: there is none.
 const LauncherFlag* find_launcher_flag(const std::string& name);
 
-// What each of these has to say, on stderr. UserError(Exit::config) for one that is refused.
+// Prints the reason of each flag on stderr. Throws UserError (config) if a flag is refused.
 void heed_launcher_flags(const std::vector<std::string>& typed);
 
-// UserError(Exit::config) where DeepSpeed would start the ranks of `machines` machines with another program
-// than ssh: says how to start ft's with it.
+// Throws UserError (config) if DeepSpeed would start the ranks of several machines with a program other than
+// ssh. The message says how to start ft's ranks with that program.
 void check_launcher(const std::string& launcher, int machines);
 
 }  // namespace ft

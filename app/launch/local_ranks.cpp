@@ -17,7 +17,7 @@ void hear(Socket& from, const auto& take) {
   while (from) {
     const ssize_t n = ::read(from.fd(), buffer.data(), buffer.size());
     if (n > 0) take(std::string_view(buffer.data(), static_cast<std::size_t>(n)));
-    const bool closed = n == 0 || (n < 0 && errno == EIO);  // a terminal that nobody writes to any more
+    const bool closed = n == 0 || (n < 0 && errno == EIO);  // no process has the terminal open any more
     if (closed) from = Socket();
     if (n < 0) return;
   }
@@ -73,7 +73,7 @@ void LocalRanks::add_to(std::vector<pollfd>& fds) const {
       if (*s) fds.push_back({s->fd(), POLLIN, 0});
 }
 
-// Words first, then the end: what a rank said last is known when it has ended.
+// Reports a rank's output before its end, so that its last lines are known when it has ended.
 void LocalRanks::advance(RankEvents& to) {
   for (std::size_t i = 0; i < children_.size(); ++i) {
     int status = 0;

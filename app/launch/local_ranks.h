@@ -1,4 +1,4 @@
-// Ranks as child processes.
+// Runs ranks as child processes.
 #pragma once
 #include <optional>
 
@@ -7,20 +7,20 @@
 
 namespace ft {
 
-struct RankPlan {                      // for one machine
-  std::vector<std::string> command;    // of ft: train --config ...
+struct RankPlan {                      // the ranks of one machine
+  std::vector<std::string> command;    // arguments of ft: train --config ...
   int first = 0, count = 1, size = 1;  // ranks first ... first + count - 1 of size
-  std::string master;                  // where rank 0 listens
+  std::string master;                  // address of rank 0
   int port = 0;
-  std::string token;                          // of the job
-  std::optional<TerminalSize> terminal = {};  // on which rank 0 draws; empty: it writes lines
-  std::string gpus;                           // "0,2": those that the ranks may use; empty: all
+  std::string token;                          // the job's token
+  std::optional<TerminalSize> terminal = {};  // where rank 0 draws; empty: it writes lines
+  std::string gpus;                           // "0,2": GPUs for the ranks; empty: all
   std::vector<std::pair<std::string, std::string>> environment;
 };
 
 class LocalRanks final : public RankGroup {
  public:
-  // listener: rank 0's; empty where it is not among these.
+  // `listener`: rank 0's socket; empty if rank 0 is not among these ranks.
   LocalRanks(const RankPlan&, const Socket& listener, const SignalQueue&);
 
   void add_to(std::vector<pollfd>&) const override;

@@ -17,7 +17,7 @@
 namespace ft {
 namespace {
 
-// Bytes of IPv6; IPv4 addresses are mapped, as ::ffff:127.0.0.1.
+// The bytes of an IPv6 address; an IPv4 address is mapped to ::ffff:127.0.0.1.
 using Address = std::array<unsigned char, 16>;
 
 Address mapped(const in_addr& number) {
@@ -97,7 +97,7 @@ bool is_here(const std::string& host) {
   if (const auto address = read_address(host)) return is_own(*address);
   const std::string low = lower_case(host), own = own_name();
   if (low == "localhost" || low == own || is_own_in_hosts_file(low)) return true;
-  // node1 and node1.cluster
+  // Compares without domains: node1 equals node1.cluster.
   return low.substr(0, low.find('.')) == own.substr(0, own.find('.')) && resolves_to_own(host);
 }
 

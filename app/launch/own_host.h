@@ -1,14 +1,14 @@
-// Names and addresses of this machine, for which no ssh is needed.
+// Recognizes this machine's names and addresses, which need no ssh.
 #pragma once
 #include <string>
 
 namespace ft {
 
-// True if a hostfile's name means this machine: localhost, its own name or one of /etc/hosts, in any case, or
-// an address of its own. Other names are not looked up.
+// True if a hostfile's name means this machine: localhost, its host name, one of its names in /etc/hosts (in
+// any case), or one of its addresses. Does not resolve other names.
 bool is_here(const std::string& host);
 
-// 127.x.y.z or ::1, written as addresses are shown.
+// True for 127.x.y.z and ::1, as numeric addresses.
 bool is_loopback(const std::string& number);
 
 }  // namespace ft

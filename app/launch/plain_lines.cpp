@@ -6,7 +6,7 @@
 namespace ft {
 namespace {
 
-constexpr std::size_t kMostLive = 16;  // lines that a screen draws over at once
+constexpr std::size_t kMostLive = 16;  // lines that a screen redraws at once
 
 }  // namespace
 
@@ -49,7 +49,8 @@ void PlainLines::take(char c) {
   }
 }
 
-// Colours are left out; lines that are erased or gone back to are drawn again.
+// Handles an escape sequence. Drops colours. Forgets lines that are erased or moved back to, because they are
+// drawn again.
 void PlainLines::take_sequence(char last) {
   if (last == 'K' && overwrites_) line_.clear();
   if (last == 'A') {

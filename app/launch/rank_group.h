@@ -1,4 +1,4 @@
-// Some ranks of a run, on this machine or on another one, as ft launch sees them.
+// A group of ranks on one machine, as ft launch sees it.
 #pragma once
 #include <poll.h>
 
@@ -11,15 +11,15 @@
 
 namespace ft {
 
-// What a group tells.
+// Receives a group's events.
 class RankEvents {
  public:
   virtual ~RankEvents() = default;
   virtual void said(int rank, std::string_view text) = 0;
-  virtual void answered(std::string_view text) = 0;  // rank 0, on stdout
-  virtual void ended(int rank, int status) = 0;      // as waitpid gives it
-  virtual void listening(int) {}                     // rank 0, at this port
-  // An event of the machine, not of a rank.
+  virtual void answered(std::string_view text) = 0;  // rank 0's stdout
+  virtual void ended(int rank, int status) = 0;      // status of waitpid
+  virtual void listening(int) {}                     // rank 0's port
+  // Events of a machine, not of a rank.
   virtual void noted(const std::string&, std::string_view) {}
   virtual void lost(const std::string&, Exit, const std::string&) {}
 };
@@ -27,11 +27,11 @@ class RankEvents {
 class RankGroup {
  public:
   virtual ~RankGroup() = default;
-  virtual void add_to(std::vector<pollfd>&) const = 0;  // what to wait for
-  virtual void advance(RankEvents&) = 0;                // tells what has happened; does not block
-  virtual void signal(int which) = 0;                   // to all of its ranks
+  virtual void add_to(std::vector<pollfd>&) const = 0;  // adds descriptors for poll
+  virtual void advance(RankEvents&) = 0;                // reports new events; does not block
+  virtual void signal(int which) = 0;                   // sends a signal to all ranks of the group
   virtual bool running() const = 0;
-  virtual void resize(const TerminalSize&) {}  // the terminal on which rank 0 draws
+  virtual void resize(const TerminalSize&) {}  // size of the terminal on which rank 0 draws
 };
 
 }  // namespace ft

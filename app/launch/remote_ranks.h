@@ -1,4 +1,4 @@
-// Ranks on another machine.
+// Runs ranks on another machine.
 #pragma once
 #include "app/launch/local_ranks.h"
 #include "app/launch/ssh_node.h"
@@ -7,10 +7,10 @@ namespace ft {
 
 class RemoteRanks final : public RankGroup, private SshNode::Events {
  public:
-  // Connects; start() tells it what to do.
+  // Connects to the machine; start() sends it the plan.
   RemoteRanks(std::string host, const SshOptions&, const SignalQueue&);
 
-  // listen: rank 0 is among these; the port at which it listens is reported as an event.
+  // `listen`: rank 0 is among these ranks. Its port is reported as an event.
   void start(const RankPlan&, bool listen);
   void add_to(std::vector<pollfd>& fds) const override { node_.add_to(fds); }
   void advance(RankEvents&) override;
@@ -23,7 +23,7 @@ class RemoteRanks final : public RankGroup, private SshNode::Events {
   void failed(Exit exit, const std::string& what) override { to_->lost(node_.host(), exit, what); }
 
   SshNode node_;
-  RankEvents* to_ = nullptr;  // during advance()
+  RankEvents* to_ = nullptr;  // set during advance()
   int first_ = 0, count_ = 0, ended_ = 0;
 };
 

@@ -23,7 +23,7 @@ std::vector<int> gpus_shown() {
   return gpus_here(shown.empty() ? std::nullopt : std::optional(shown));
 }
 
-// Without a hostfile there is one machine.
+// Refuses a host other than localhost: without a hostfile there is only this machine.
 void check_only_here(const std::string& option, const std::string& text) {
   std::istringstream parts(text);
   for (std::string part; std::getline(parts, part, '@');)
@@ -31,7 +31,8 @@ void check_only_here(const std::string& option, const std::string& text) {
       refuse_choice(str(option, ": without --hostfile there is only ", kHere, ", no ", printable(name)));
 }
 
-// Without a hostfile. What --include numbers is taken as it is: on CPUs a slot is only a rank.
+// Chooses the slots of this machine, without a hostfile. Accepts any slot number in --include, because on
+// CPUs a slot is only a rank.
 std::vector<Host> choose_here(const LaunchArgs& args, int each, bool on_gpu) {
   check_only_here("--include", args.include);
   check_only_here("--exclude", args.exclude);
@@ -55,7 +56,7 @@ std::vector<Host> choose_here(const LaunchArgs& args, int each, bool on_gpu) {
   return hosts;
 }
 
-// What --include or --exclude left must be what the numbers say.
+// Checks that the selection of --include or --exclude agrees with --num_nodes and -n.
 void check_selected(const std::vector<Host>& hosts, int each, int nodes) {
   const int there = static_cast<int>(hosts.size());
   if (nodes > 0 && nodes != there)
@@ -68,7 +69,7 @@ void check_selected(const std::vector<Host>& hosts, int each, int nodes) {
                         ", but -n or distributed.nproc_per_node is ", each, "; leave one of them out"));
 }
 
-// The first `nodes` machines with `each` ranks.
+// Keeps the first `nodes` machines, with `each` ranks on each.
 void cut(std::vector<Host>& hosts, const std::string& file, int each, int nodes) {
   const int there = static_cast<int>(hosts.size());
   if (nodes > there) refuse_choice(str("--num_nodes is ", nodes, " and ", file, " has ", there, " hosts"));

@@ -1,5 +1,5 @@
-// Which machines and slots a launch takes: those of a hostfile, or this one, as --include, --exclude,
-// --num_nodes and -n select them.
+// Chooses the machines and slots of a launch, from a hostfile or from this machine, by --include, --exclude,
+// --num_nodes and -n.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace ft {
 
-// each, nodes: ranks of a machine and machines that are asked for; 0: not said. UserError(Exit::config) where
-// that and the selection disagree, or nothing says how many ranks there are.
+// `each`: ranks of a machine; `nodes`: machines; 0: not given. Throws UserError (config) if these numbers and
+// the selection disagree, or if the number of ranks is not given at all.
 std::vector<Host> choose_resources(const LaunchArgs&, int each, int nodes, bool on_gpu);
 
-// The numbers of this machine's GPUs: those in `shown`, which is CUDA_VISIBLE_DEVICES where it is set, else
-// all of them. UserError(Exit::config) where it names them otherwise.
+// Returns the numbers of this machine's GPUs: those in `shown`, the value of CUDA_VISIBLE_DEVICES, or all if
+// it is not set. Throws UserError (config) if `shown` does not list numbers.
 std::vector<int> gpus_here(const std::optional<std::string>& shown);
 
 }  // namespace ft

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kToStart{60};  // with ssh's own ConnectTimeout in it
+constexpr seconds kToStart{60};  // includes ssh's own ConnectTimeout
 constexpr seconds kAlive{2};
 constexpr seconds kToEnd{5};
 
@@ -41,7 +41,7 @@ std::vector<std::string> ssh_arguments(const std::string& host, const SshOptions
     throw UserError(Exit::config,
                     str("ft is at ", printable(options.program),
                         ": for several machines its path may contain only letters, digits and / . _ - +"));
-  std::vector<std::string> words{"-T", "-x", "-a"};  // no terminal, no X11, no agent
+  std::vector<std::string> words{"-T", "-x", "-a"};  // no terminal, no X11 and no agent forwarding
   for (const char* option : {"BatchMode=yes", "ConnectTimeout=15", "ServerAliveInterval=5",
                              "ServerAliveCountMax=2", "ClearAllForwardings=yes"})
     words.insert(words.end(), {"-o", option});
@@ -71,7 +71,7 @@ void SshNode::flush() {
   while (!unsent_.empty() && child_.input) {
     const ssize_t n = ::send(child_.input.fd(), unsent_.data(), unsent_.size(), MSG_NOSIGNAL);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (n < 0) child_.input = Socket();  // it has ended; its status says why
+    if (n < 0) child_.input = Socket();  // ssh has ended; its status tells why
     if (n > 0) unsent_.erase(0, static_cast<std::size_t>(n));
   }
 }

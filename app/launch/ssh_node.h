@@ -1,6 +1,6 @@
 // Another machine, reached through ssh, and the ft process on it (app/node). The remote command is fixed:
-// this program's path and "_node". Everything else, beginning with the token, goes over ssh's stdin as data.
-// ssh asks nothing (BatchMode); what it may do and whom it trusts is configured in the user's ~/.ssh/config.
+// this program's path and "_node". All other data, beginning with the token, goes through ssh's stdin. ssh
+// asks nothing (BatchMode); its permissions and known hosts are the user's ~/.ssh/config.
 #pragma once
 #include <poll.h>
 
@@ -16,16 +16,17 @@ namespace ft {
 
 struct SshOptions {
   int port = 0;             // 0: as ssh is configured
-  std::string program;      // ft's path there
-  std::string fingerprint;  // what it must tell of itself
+  std::string program;      // path of ft on the other machine
+  std::string fingerprint;  // the other ft must report the same one
 };
 
-// For this ft.
+// Returns the options for this ft.
 SshOptions ssh_options(int port);
-// The words of ssh, without its own name. UserError(Exit::config) when the path of ft has characters that a
-// shell there could take for something else.
+// Returns the arguments of ssh, without its name. Throws UserError (config) if ft's path has characters that
+// a remote shell could interpret.
 std::vector<std::string> ssh_arguments(const std::string& host, const SshOptions&);
-// Which ft this is, for a node to tell: two that are not the same do not train together.
+// Returns a text that identifies this build of ft. Machines with different fingerprints do not train
+// together.
 std::string own_fingerprint();
 
 class SshNode {
@@ -34,8 +35,9 @@ class SshNode {
    public:
     virtual ~Events() = default;
     virtual void frame(const Frame&) = 0;
-    virtual void noted(std::string_view) = 0;                // what ssh and the shell there say
-    virtual void failed(Exit, const std::string& what) = 0;  // once; the text continues after the host's name
+    virtual void noted(std::string_view) = 0;  // output of ssh and of the remote shell
+    // Called at most once; `what` continues a line that begins with the host.
+    virtual void failed(Exit, const std::string& what) = 0;
   };
 
   SshNode(std::string host, const SshOptions&, const SignalQueue&);
@@ -45,10 +47,10 @@ class SshNode {
   void send(const Frame&);
   void add_to(std::vector<pollfd>&) const;
   void advance(Events&);         // does not block
-  void done() { done_ = true; }  // its end is no failure any more
-  // It has 5 s to end by itself.
+  void done() { done_ = true; }  // its end is no longer a failure
+  // Gives the node 5 s to end by itself.
   void hurry();
-  void hang_up();  // nothing more is sent: the node ends its ranks and itself
+  void hang_up();  // closes the connection: the node ends its ranks and itself
 
  private:
   void flush();

@@ -22,12 +22,12 @@ namespace {
 
 constexpr const char* kAdapterWeights = "adapter_model.safetensors";
 
-// The files of weights in a folder.
+// The weight files of a folder.
 struct Folder {
   std::string path;
   bool adapter = false;
   std::unique_ptr<ModelFolder> model;
-  std::unique_ptr<SafetensorsFile> file;  // of an adapter
+  std::unique_ptr<SafetensorsFile> file;  // an adapter's file
 
   explicit Folder(const std::string& from) : path(from) {
     adapter = path_exists(join_path(path, kAdapterWeights));
@@ -42,7 +42,7 @@ struct Folder {
     for (const auto& f : model->files()) all.push_back(f.get());
     return all;
   }
-  // Null: none of that name.
+  // Returns the file and the tensor of that name, or nulls.
   std::pair<const SafetensorsFile*, const StoredTensor*> find(const std::string& name) const {
     for (const SafetensorsFile* f : files())
       if (const StoredTensor* t = f->find(name)) return {f, t};
@@ -56,7 +56,8 @@ struct Folder {
 
 bool is_float(std::optional<DType> t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
 
-// What there is to average: of the last folder, whose shapes all have.
+// Returns the tensors to average, with the shapes of the last folder. Throws UserError (input) unless every
+// folder has the same tensors with the same number of elements.
 std::vector<TensorSpec> specs_of(const std::vector<Folder>& folders, std::optional<DType> dtype) {
   const Folder& last = folders.back();
   std::vector<TensorSpec> specs;
@@ -85,7 +86,7 @@ std::vector<TensorSpec> specs_of(const std::vector<Folder>& folders, std::option
   return specs;
 }
 
-// The settings of an adapter that say what its weights are, with PEFT's defaults.
+// Settings of an adapter that decide what its weights mean, with PEFT's defaults.
 const std::array<std::pair<const char*, Json>, 10> kShaping = {{{"r", 8},
                                                                 {"lora_alpha", 8},
                                                                 {"use_rslora", false},
@@ -97,8 +98,8 @@ const std::array<std::pair<const char*, Json>, 10> kShaping = {{{"r", 8},
                                                                 {"trainable_token_indices", Json::array()},
                                                                 {"init_lora_weights", true}}};
 
-// The setting, or its default; the order of an object's keys does not matter. Ways to begin count only where
-// the base's weights are then without a part.
+// Returns a setting, or its default, so that the order of an object's keys does not matter. init_lora_weights
+// counts only if that initialization changes the base's weights.
 nlohmann::json shaping(const JsonObject& config, const char* key, const Json& usual) {
   const Json& value = config.has(key) ? config.json()[key] : usual;
   const bool start = key == std::string_view("init_lora_weights");
@@ -107,7 +108,7 @@ nlohmann::json shaping(const JsonObject& config, const char* key, const Json& us
   return nlohmann::json::parse(value.dump());
 }
 
-// Adapters of other settings are no points between which a mean lies.
+// Throws UserError (input) if the adapters' settings differ: their weights then have no meaningful mean.
 void require_same_adapters(const std::vector<Folder>& folders) {
   const auto config = [](const Folder& f) {
     return JsonObject::read(join_path(f.path, "adapter_config.json"));

@@ -4,8 +4,8 @@
 
 namespace ft {
 
-// Every folder is a model, or every one an adapter, with the same weights; summed in f64 and rounded once, to
-// --dtype or the type of the last folder's weights. Everything else is the last folder's.
+// Averages models, or adapters, with the same weights. Sums in f64 and rounds once, to --dtype or to the
+// dtype of the last folder's weights. All other files come from the last folder.
 Exit average(const MergeArgs&);
 
 }  // namespace ft

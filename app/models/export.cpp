@@ -24,7 +24,8 @@ bool is_adapter(const std::string& folder) {
   return fs::exists(fs::path(folder) / "adapter_config.json", none);
 }
 
-// The model that the adapter in a run's folder was trained on: the run knows where it lay.
+// Returns the base model that the adapter in a run's folder was trained on. run.json gives its path, if there
+// is one.
 std::string base_of(const std::string& folder) {
   const std::string run = join_path(folder, "run.json");
   std::error_code none;
@@ -100,7 +101,7 @@ Exit export_model(const ExportArgs& given) {
                     str(args.from,
                         ": contains no adapter (adapter_config.json); a fully trained model is exported "
                         "with --to hf"));
-  const lora::AdapterFolder read(args.from);  // it is one that ft can read
+  const lora::AdapterFolder read(args.from);  // throws if ft cannot read the adapter
   if (lora::start_of(read.config().init_lora_weights)->iterations > 0)
     throw UserError(Exit::input,
                     str(read.config_file(),

@@ -20,9 +20,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr float kMaxDeviation = 1000;  // beyond it float16 has no room for what may come
+constexpr float kMaxDeviation = 1000;  // with larger weights, float16 would soon overflow
 
-// The type of the weights: as asked for, else the configuration's.
+// Returns the dtype of the weights: the one asked for, else the configuration's.
 DType weights_dtype(const JsonObject& config, const std::string& asked) {
   if (const auto dtype = parse_dtype(asked)) return *dtype;
   const char* key = config.has("dtype") ? "dtype" : "torch_dtype";
@@ -32,7 +32,8 @@ DType weights_dtype(const JsonObject& config, const std::string& asked) {
   config.refuse(key, "one of float32, bfloat16, float16 (--dtype sets another)");
 }
 
-// The folder to make, without a slash at its end. Nothing may be there, and the disk must have room.
+// Returns the folder to create, without a slash at the end. Throws UserError (config) if it exists, (storage)
+// if the disk is too small.
 fs::path new_folder(const std::string& name, double bytes) {
   if (name.empty()) throw UserError(Exit::config, "--output: is empty; give a new folder");
   fs::path output(name);
@@ -53,7 +54,8 @@ fs::path new_folder(const std::string& name, double bytes) {
 
 using Stored = std::map<std::string, StoredFourBit>;
 
-// The weights that are written in 4 bits: what `ft quantize` would choose. The model is of no use afterwards.
+// Returns the weights to write in 4 bits: those that `ft quantize` would choose. The model cannot be used
+// afterwards.
 Stored four_bit_weights(MadeModel& made, const InitArgs& args, const RandomWeights& weights, DType dtype) {
   if (!args.load_in_4bit) return {};
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
@@ -80,7 +82,7 @@ std::vector<TensorSpec> files_tensors(const RandomWeights& weights, const Stored
   return all;
 }
 
-// In double: see RandomWeights::parameters.
+// Returns a double, for the reason given at RandomWeights::parameters.
 double bytes_of(const std::vector<TensorSpec>& tensors) {
   double sum = 0;
   for (const TensorSpec& t : tensors)
@@ -88,7 +90,7 @@ double bytes_of(const std::vector<TensorSpec>& tensors) {
   return sum;
 }
 
-// Fills the folder's files in, tensor by tensor.
+// Writes the values into the folder's files, tensor by tensor.
 void fill(const std::string& folder, RandomWeights& weights, const Stored& four_bit, Working& working) {
   SafetensorsFiller files(folder);
   double done = 0;
@@ -109,7 +111,7 @@ void fill(const std::string& folder, RandomWeights& weights, const Stored& four_
   files.sync();
 }
 
-// config.json with the type of the weights, under the key that it uses.
+// Writes config.json with the dtype of the weights, under the key that the file uses.
 void write_config(const fs::path& from, const std::string& to, const ModelInfo& info, DType dtype,
                   const Stored& four_bit) {
   Json j = read_json(from.string());

@@ -1,5 +1,5 @@
-// ft init: a model with random weights (random_weights.h) from a config.json, also in 4 bits, where it is the
-// folder that `ft quantize` makes of the dense one, which is never written.
+// ft init: writes a model with random weights (random_weights.h) for a config.json. With 4 bits, writes
+// directly the folder that `ft quantize` would make of the dense model.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ struct InitArgs {
   std::int64_t seed = 42;
   std::string dtype;          // float32, bfloat16, float16; empty: config.json's, else float32
   bool load_in_4bit = false;  // the linears as bitsandbytes' NF4
-  bool double_quant = false;  // its scales in 8 bits
+  bool double_quant = false;  // stores the scales in 8 bits
 };
 Exit init(const InitArgs&);
 

@@ -26,14 +26,14 @@ Json tensor_json(const StoredTensor& t, const std::string& file) {
   return out;
 }
 
-// Elements of the model that a tensor of a folder with 4-bit weights stands for.
+// Returns the number of elements of the model that a tensor stands for, in a folder with 4-bit weights.
 std::int64_t elements(const StoredTensor& t, const BitsAndBytesFolder* four_bit) {
   if (!four_bit) return t.numel;
   if (const StoredFourBit* s = four_bit->find(t.name)) return s->shape.numel();
   return four_bit->has(t.name) ? t.numel : 0;
 }
 
-// Adds what the files hold: "files", "bytes", "parameters", "metadata", "tensors".
+// Adds the files' content: "files", "bytes", "parameters", "metadata", "tensors".
 void add_tensors(Json& out, const std::vector<const SafetensorsFile*>& files,
                  const BitsAndBytesFolder* four_bit = nullptr) {
   std::int64_t bytes = 0, parameters = 0;
@@ -55,7 +55,8 @@ void add_tensors(Json& out, const std::vector<const SafetensorsFile*>& files,
   out["tensors"] = tensors;
 }
 
-// A name of another kind says more than a header that makes no sense.
+// Opens a safetensors file. If the file's name has another ending, the error says which files ft knows, which
+// helps more than an error about the header.
 SafetensorsFile open_safetensors(const std::string& path) {
   try {
     return SafetensorsFile(path);
@@ -75,7 +76,7 @@ Json inspect_file(const std::string& path) {
   return out;
 }
 
-// A key's value; of a vocabulary only how long it is.
+// Returns a key's value; for a list, such as a vocabulary, only its length.
 Json gguf_json(const GgufValue& value) {
   return std::visit(
       [](const auto& v) {
@@ -205,9 +206,9 @@ Json inspect_path(const std::string& path) {
   return inspect_model(path);
 }
 
-// ---- for people ----
+// ---- the table for people ----
 
-// The numbers in a name as "*", and the first of them, by which layers differ.
+// Replaces the numbers in a tensor's name by "*". `number` gets the first of them, the layer.
 std::string without_numbers(const std::string& name, std::int64_t& number) {
   std::string out;
   number = -1;
@@ -224,7 +225,7 @@ std::string without_numbers(const std::string& name, std::int64_t& number) {
   return out;
 }
 
-// One line of the table: tensors that differ only in the number of their layer.
+// A line of the table: all tensors of one name, shape and type, in any number of layers.
 struct TensorRow {
   std::string type, shape, name, first;
   std::int64_t count = 0, bytes = 0;
@@ -265,7 +266,7 @@ void write_tensors(const Json& json, std::ostream& out) {
   }
 }
 
-// "6.74 B parameters, BF16, 291 tensors, 13.5 GB in 3 files"
+// Returns "6.74 B parameters, BF16, 291 tensors, 13.5 GB in 3 files".
 std::string summary(const Json& json) {
   std::set<std::string> types;
   for (const auto& t : json["tensors"]) types.insert(t["dtype"].get<std::string>());
@@ -291,7 +292,7 @@ std::string title(const Json& json) {
   return kind == "model" ? "model, " : "safetensors, ";
 }
 
-// "Parquet, 7,473 rows in 8 row groups, 2.3 MB", and the columns.
+// Writes "Parquet, 7,473 rows in 8 row groups, 2.3 MB", and the columns.
 void write_columns(const Json& json, std::ostream& out) {
   const bool parquet = json["kind"] == "parquet";
   const auto number = [&](const char* key) { return json[key].get<std::int64_t>(); };

@@ -1,4 +1,5 @@
-// The content of a safetensors file, a model, an adapter, a checkpoint or a run's folder, without loading it.
+// ft inspect: shows the content of a safetensors file, a model, an adapter, a checkpoint or a run's folder,
+// without loading it.
 #pragma once
 #include <iosfwd>
 #include <string>
@@ -13,8 +14,8 @@ struct InspectArgs {
 };
 Exit inspect(const InspectArgs&);
 
-// As a table for people, in which the layers of a model are one line, or as one JSON object. A checkpoint is
-// verified. UserError when the path is none of these or is damaged.
+// Writes the content as a table, in which all layers of a model share a line, or as a JSON object. Verifies a
+// checkpoint. Throws UserError (input or checkpoint) if the path is none of these or is damaged.
 void write_inspection(const std::string& path, bool json, std::ostream& out);
 
 }  // namespace ft

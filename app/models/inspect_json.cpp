@@ -26,7 +26,7 @@ const char* type_of(const Json& value) {
 }
 
 Json inspect_rows(const std::string& path) {
-  constexpr std::int64_t kLooked = 1000;  // rows whose columns are shown
+  constexpr std::int64_t kLooked = 1000;  // rows whose columns are collected
   std::vector<std::string> names;
   std::map<std::string, std::set<std::string>> types;
   std::int64_t count = 0;
@@ -52,7 +52,7 @@ Json inspect_rows(const std::string& path) {
           {"columns", columns}};
 }
 
-// A file of one JSON object by its keys.
+// Recognizes the kind of a JSON object's file by its keys; "": unknown.
 const char* kind_of_object(const Json& tree) {
   const auto has = [&](const char* key) { return tree.contains(key); };
   if (has("added_tokens") && has("model") && tree["model"].is_object()) return "tokenizer";
@@ -87,7 +87,7 @@ bool begins_with_row(const std::string& path) {
   }
 }
 
-// The file's value; nullopt if it holds several.
+// Returns the file's JSON value; nullopt if it holds several.
 std::optional<Json> only_value(const std::string& path) {
   try {
     return read_json(path, kRules);

@@ -24,14 +24,16 @@ void write_config(const std::string& to, const BuiltModel& built, std::optional<
   write_tying(j, built.made.info);
   if (dtype) j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(*dtype);
   if (const auto rows = built.rows()) j["vocab_size"] = *rows;
-  if (untied) j["tie_word_embeddings"] = false;  // which also ends T5's scale of the head: see Merger::unties
+  // Without the tie, T5 no longer scales its head: see Merger::unties.
+  if (untied) j["tie_word_embeddings"] = false;
   if (untied && j.contains("scale_decoder_outputs")) j["scale_decoder_outputs"] = false;
-  j.erase("quantization_config");  // what was in 4 bits is not any more
+  j.erase("quantization_config");  // no weight is in 4 bits any more
   write_file(join_path(to, "config.json"), json_text(j) + "\n");
 }
 
-// How far logits may move by rounding weights to a type, relative to the largest logit: a few units in its
-// last place, for errors of layers add up. Beyond ten times that the merge went wrong.
+// Expected change of the logits from rounding weights to a dtype, relative to the largest logit: a few units
+// in its last place, because the errors of layers add up. A change of more than ten times that means a wrong
+// merge.
 double expected_difference(DType t) {
   switch (t) {
     case DType::bf16:
@@ -43,8 +45,9 @@ double expected_difference(DType t) {
   }
 }
 
-// The same measured: what computing in bf16 moves the logits by. f32 has 16 bits more; 5 of them are for
-// sums. Some models, small random ones above all, answer to rounding far more than others.
+// Measures the change of the logits from computing in bf16, instead of the expected change. For f32 divides
+// it by 2^11: f32 has 16 bits more, and 5 of them are left for errors of sums. Some models, above all small
+// random ones, are far more sensitive to rounding than others.
 double measured_difference(const MergeArgs& args, const std::vector<float>& logits, std::int64_t tokens,
                            DType t) {
   RunConfig c = merge_config(args.model, args.adapter);
@@ -54,10 +57,10 @@ double measured_difference(const MergeArgs& args, const std::vector<float>& logi
   return t == DType::f32 ? largest / 2048 : largest;
 }
 
-// Throws a UserError if the merged model in the folder is not the function of base and adapter.
+// Throws UserError (numeric) if the merged model in the folder computes other logits than base and adapter.
 void check_merged(const MergeArgs& args, const std::string& folder, const BuiltModel& built, DType coarsest,
                   Screen& screen) {
-  constexpr double kWrong = 10;  // times what is expected
+  constexpr double kWrong = 10;  // largest allowed multiple of the expected change
   const std::int64_t most = built.made.info.positions;
   const std::int64_t tokens = most > 0 ? std::min(most, kProbeTokens) : kProbeTokens;
   const auto before = probe_logits(built, tokens);
@@ -103,7 +106,7 @@ Exit merge(const MergeArgs& args) {
     });
   }
   write_config(output.path(), built, dtype, merger.unties());
-  const bool brought = !args.adapter.empty() && holds_tokenizer(args.adapter);  // what it was trained with
+  const bool brought = !args.adapter.empty() && holds_tokenizer(args.adapter);  // the training's tokenizer
   copy_companions(config.model.folder(), brought ? args.adapter : config.model.folder(), output.path());
   end_at_turns(output.path());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

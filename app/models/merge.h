@@ -1,5 +1,5 @@
-// ft merge: folds an adapter into its base, W + s B A summed in f32 and rounded once, tensor by tensor, and
-// then checks that the result is the same function.
+// ft merge: merges an adapter into its base. Sums W + s B A in f32 and rounds once, tensor by tensor, and
+// then checks that the merged model computes the same logits.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,11 +12,12 @@ namespace ft {
 
 struct MergeArgs {
   std::string model, adapter, output;
-  std::string dtype;  // float32, bfloat16, float16; empty: the model's
+  std::string dtype;  // float32, bfloat16, float16; empty: the model's dtype
   bool overwrite = false;
-  std::vector<std::string> average;  // folders; in place of model and adapter
+  std::vector<std::string> average;  // folders to average, instead of model and adapter
 
-  // As typed, FOLDER or FOLDER=WEIGHT each; `adapter` is what they come to. With more than one folder alone:
+  // Adapters as typed, FOLDER or FOLDER=WEIGHT; `adapter` is the folder of their mix. The options below need
+  // several adapters.
   std::vector<std::string> adapters;
   std::optional<std::string> combination_type, majority_sign_method;
   std::optional<double> density;

@@ -11,7 +11,7 @@
 namespace ft {
 namespace {
 
-// FOLDER=WEIGHT, or a folder alone, whose weight is 1.
+// Reads FOLDER=WEIGHT, or a folder with the default weight 1.
 lora::MixPart part_of(const std::string& text) {
   const auto equals = text.rfind('=');
   if (equals == std::string::npos || path_exists(text)) return {text, 1};
@@ -64,7 +64,7 @@ std::vector<std::string> combination_types() {
 Exit merge_mixed(const MergeArgs& args) {
   std::vector<lora::MixPart> parts;
   for (const std::string& text : args.adapters) parts.push_back(part_of(text));
-  const StagedFolder mixed(args.output + ".mix");  // goes away with this function
+  const StagedFolder mixed(args.output + ".mix");  // removed at the end of this function
   lora::write_mix(mixed.path(), parts, rule_of(args));
   MergeArgs one = args;
   one.adapter = mixed.path();

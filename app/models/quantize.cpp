@@ -16,7 +16,7 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kCopied = std::int64_t{1} << 20;  // elements at once
+constexpr std::int64_t kCopied = std::int64_t{1} << 20;  // elements copied at once
 
 RunConfig config_of(const QuantizeArgs& args) {
   RunConfig c;
@@ -31,7 +31,7 @@ RunConfig config_of(const QuantizeArgs& args) {
   return c;
 }
 
-// A model's folder on its way from one to the other.
+// Writes the 4-bit form of a model's folder, tensor by tensor.
 class Quantizer {
  public:
   explicit Quantizer(const BuiltModel& b) : base_(*b.base), four_bit_(*b.four_bit) {
@@ -44,7 +44,7 @@ class Quantizer {
       if (const FourBitWeight* w = four_bit_.find(name))
         weights_[name] = {w->form, type_of(name), w->shape, 0};
   }
-  // The folder's tensors by the files that they are in.
+  // Returns the tensors to write, by the file of the original folder.
   std::vector<std::vector<TensorSpec>> specs() const {
     std::map<std::string, std::vector<TensorSpec>> files;
     for (const std::string& name : base_.names()) {
@@ -95,7 +95,7 @@ class Quantizer {
   std::map<std::string, StoredFourBit> weights_;
 };
 
-// What is computed in is the type of the weights.
+// Writes config.json. `compute`: the dtype of the original weights becomes the dtype of the computation.
 void write_config(const BuiltModel& built, const std::string& folder, FourBitForm form, DType compute) {
   Json j = read_json(join_path(built.folder, "config.json"));
   write_tying(j, built.made.info);

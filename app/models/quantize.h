@@ -1,5 +1,5 @@
-// ft quantize: a model's linears in 4 bits, in the folder that bitsandbytes and transformers write, from
-// which training starts without quantizing. One tensor at a time.
+// ft quantize: writes a model with its linears in 4 bits, as the folder that bitsandbytes and transformers
+// write. Training can start from it without quantizing. Keeps only one tensor in memory.
 #pragma once
 #include <string>
 

@@ -9,7 +9,7 @@
 namespace ft {
 namespace {
 
-// Normal numbers, by Box and Muller: two pairs from each four.
+// Fills in normal numbers by Box and Muller: two pairs from each four random numbers.
 void fill_normal(std::vector<float>& values, Random random, double deviation) {
   constexpr std::size_t kChunk = 1 << 16;  // a multiple of four
   const std::size_t numel = values.size();

@@ -21,8 +21,8 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kLauncherSilent{15};
-constexpr seconds kToSay{5};                  // the last words, when the ranks have ended
-constexpr std::size_t kMostUnsent = 1 << 20;  // bytes; then the ranks' output waits
+constexpr seconds kToSay{5};                  // time to send the last output after the ranks have ended
+constexpr std::size_t kMostUnsent = 1 << 20;  // bytes; at this number the ranks' output waits
 
 class Node final : public RankEvents {
  public:
@@ -45,9 +45,9 @@ class Node final : public RankEvents {
   FrameReader frames_;
   std::string unsent_;
   std::unique_ptr<LocalRanks> ranks_;
-  Nurse nurse_;  // for ft doctor
+  Nurse nurse_;  // answers ft doctor
   Clock::time_point heard_at_ = Clock::now();
-  bool alone_ = false;  // the launcher is gone
+  bool alone_ = false;  // the connection to the launcher is lost
   bool failed_ = false;
 };
 
@@ -94,7 +94,7 @@ void Node::take(const Frame& f) {
     if (ranks_)
       ranks_->signal(f.number);
     else
-      failed_ = true;  // before there was anything to do
+      failed_ = true;  // a signal came before the ranks were started
   }
   if (f.kind == FrameKind::look || f.kind == FrameKind::reach) {
     tell(nurse_.answer(f));

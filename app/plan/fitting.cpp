@@ -15,7 +15,7 @@ struct Fitting {
   const BuiltData* data;
   Room room;
 
-  // Of settings that contradict one another: more than there ever is.
+  // Returns the planned bytes of a rank. Settings that contradict one another return the largest number.
   std::int64_t total(const RunConfig& c) const {
     try {
       return planned(c, data, room).plan.memory.total;
@@ -24,7 +24,7 @@ struct Fitting {
     }
   }
 
-  // Adds sequences of that length; false: it is 0.
+  // Adds the setting for sequences of that length. Returns false if the length is 0.
   bool shorten(Fit& fit, const RunConfig& c, std::int64_t length) const {
     if (length == 0) return false;
     const Planned p = planned(c, nullptr, room, length);
@@ -34,7 +34,8 @@ struct Fitting {
     return true;
   }
 
-  // In 4 bits a run that fits only with its weights elsewhere moves a quarter of their bytes.
+  // Tries 4-bit weights with offload_param. Use it for a LoRA run that fits only with offload_param: in 4
+  // bits it moves a quarter of the bytes.
   bool all_packed(Fit& fit, const RunConfig& c, const std::vector<Fit>& alone) const {
     const auto moves = [](const Fit& f) { return f.settings[0].find("offload_param") != std::string::npos; };
     if (alone.empty() || !std::all_of(alone.begin(), alone.end(), moves)) return false;
@@ -67,7 +68,7 @@ struct Fitting {
     const auto helps = [&](const WayOut& way) {
       if (!tried.insert(way.setting).second) return false;
       const std::int64_t with = total(way.config);
-      constexpr std::int64_t kWorthIt = 100;  // saves a hundredth at least
+      constexpr std::int64_t kWorthIt = 100;  // a setting must save at least a hundredth
       return with < fit.total - fit.total / kWorthIt && (fit.total = with, true);
     };
     while (fit.total > room.there) {

@@ -1,5 +1,5 @@
 // ft plan --parameters X --ranks N: bytes per rank by ZeRO's formulas, as papers and documentation state
-// them, next to ft's own.
+// them, beside ft's own numbers.
 #include <array>
 #include <iostream>
 #include <nlohmann/json.hpp>

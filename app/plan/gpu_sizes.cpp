@@ -12,13 +12,13 @@ namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-// What the driver reports as total, in GiB: less than what is printed on the box.
+// Total memory that the driver reports, in GiB: less than the advertised size.
 constexpr std::pair<const char*, double> kGpus[] = {{"a100-40", 39.4}, {"a100-80", 79.2}, {"h100", 79.2},
                                                     {"h200", 139.8},   {"b200", 178.4},   {"l4", 22.0},
                                                     {"l40s", 44.4},    {"a10", 22.0},     {"a6000", 47.5},
                                                     {"rtx3090", 23.7}, {"rtx4090", 23.5}, {"rtx5090", 31.4}};
 
-// "24GiB" or "80 GB" in bytes; 0: no size.
+// Returns the bytes of "24GiB" or "80 GB"; 0: not a size.
 double size_of_text(const std::string& text) {
   double number = 0;
   const char* end = text.data() + text.size();

@@ -24,7 +24,7 @@
 namespace ft {
 namespace {
 
-// What is planned, a run with its data or a model at full length, and where.
+// The run to plan, and the memory for it. Without data the model is planned at full length.
 struct Subject {
   RunConfig config;
   std::optional<BuiltData> data;
@@ -33,7 +33,8 @@ struct Subject {
   Planned with(const RunConfig& other) const { return planned(other, data ? &*data : nullptr, room); }
 };
 
-// Where it is to run: on a GPU that need not be here, or on this machine, which its ranks share.
+// Sets the memory to plan for: a GPU's, which need not be in this machine, or a rank's part of this
+// machine's.
 void place(Subject& s, const PlanArgs& args) {
   if (args.ranks > 0) {
     s.config.distributed.nproc_per_node = args.ranks;
@@ -45,7 +46,7 @@ void place(Subject& s, const PlanArgs& args) {
               .there = gpu_memory(args.gpu)};
     return;
   }
-  cpu::take_share_of_cores(0, configured_ranks(s.config.distributed));  // as a rank would
+  cpu::take_share_of_cores(0, configured_ranks(s.config.distributed));  // as a rank does
   s.room = room_of(s.config);
 }
 
@@ -67,13 +68,13 @@ Subject subject(const PlanArgs& args, Screen& screen) {
   if (folder.filename() == "config.json") folder = folder.has_parent_path() ? folder.parent_path() : ".";
   Json j;
   j["model"]["model_name_or_path"] = std::filesystem::absolute(folder).string();
-  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
+  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // required by the configuration, but not read
   s.config = parse_config(j.dump(), "--model", "", overrides);
   place(s, args);
   return s;
 }
 
-// Tokens of a sequence that the model was made for, as its settings say; 0: they do not.
+// Returns the number of positions in the model's config.json; 0: it does not say.
 std::int64_t positions_of(const RunConfig& config) {
   JsonObject j = JsonObject::read(join_path(config.model.folder(), "config.json"));
   if (j.is_object("text_config")) j = j.object("text_config");
@@ -82,7 +83,7 @@ std::int64_t positions_of(const RunConfig& config) {
   return 0;
 }
 
-// Empty: nothing of the run lives elsewhere.
+// Returns the cost of moving offloaded data; empty: the run offloads nothing.
 std::optional<StepCost> cost_of(const Subject& s, const Planned& p, const PlanArgs& args) {
   const Moved m = p.plan.per_step(s.config.training.gradient_accumulation_steps).moved;
   const auto useless = [](const char* option, const std::string& given, bool moves, const char* where) {
@@ -108,7 +109,7 @@ Exit plan(const PlanArgs& args) {
                   .there = s.room.there,
                   .positions = positions_of(s.config)};
   for (int stage = 0; stage <= 3; ++stage) {
-    if (stage != own && ranks == 1) continue;  // alone all stages are one
+    if (stage != own && ranks == 1) continue;  // with one rank all stages are the same
     if (stage > last_stage(s.config.training.optim)) continue;
     if (stage > 1 && table.grid.pipeline > 1) break;
     RunConfig config = s.config;

@@ -1,6 +1,5 @@
-// ft plan: what a run will take, before it starts: memory by category, arithmetic of a step, and when it does
-// not fit the settings that would make it fit. The very code that trains is run on memory that is only
-// counted.
+// ft plan: predicts memory by category and the arithmetic of a step. If the run does not fit, lists settings
+// with which it fits. Runs the training code itself on memory that is only counted.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,13 +13,13 @@ namespace ft {
 struct PlanArgs : ConfigArgs {
   std::string model;  // a model folder or a config.json instead of a configuration
   bool json = false;
-  double parameters = 0;   // instead of both: this many trained parameters
+  double parameters = 0;   // instead of both: number of trained parameters
   std::int64_t ranks = 0;  // 0: as configured
-  std::string gpu;         // empty: the device of the configuration, on this machine
+  std::string gpu;         // empty: the configured device of this machine
   GivenSpeeds speeds;
 };
 Exit plan(const PlanArgs&);
-// For `parameters`: by ZeRO's formulas.
+// Plans `parameters` by ZeRO's formulas.
 Exit plan_by_formula(const PlanArgs&);
 
 }  // namespace ft

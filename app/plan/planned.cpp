@@ -12,8 +12,8 @@
 namespace ft {
 namespace {
 
-// The largest micro-batch there can be: every sequence as long as it may be, and as the model has positions.
-// `other`: tokens of a sequence, or of a source, in place of what is configured.
+// Returns the largest possible micro-batch: every sequence has the maximum length, at most the model's
+// positions. `other` replaces the configured length of a sequence, or of a source.
 BatchShape full_shape(std::int64_t rows, const RunConfig& config, const ModelInfo& info,
                       std::optional<std::int64_t> other) {
   const DataConfig& data = config.data;
@@ -36,7 +36,7 @@ BatchShape full_shape(std::int64_t rows, const RunConfig& config, const ModelInf
   return s;
 }
 
-// As planned(), of a model that is built: it may be planned again and again.
+// Plans a model that is already built; can be called again for the same model.
 Planned plan_built(const RunConfig& config, const BuiltModel& built, const BuiltData* data, Room room,
                    std::optional<std::int64_t> length, Costs costs = Costs::all) {
   const BuiltData none;
@@ -69,7 +69,7 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
   return {plan, largest, {plan}};
 }
 
-// What the first rank of each pipeline stage has: no other rank of a stage has more.
+// Builds the model of each pipeline stage's first rank. No other rank of a stage has more weights.
 std::vector<BuiltModel> build_stages(const RunConfig& config) {
   const GridShape grid = grid_of(config.distributed);
   std::vector<BuiltModel> all;
@@ -100,7 +100,8 @@ std::int64_t most_tokens(const RunConfig& config, const ModelInfo& info) {
   return info.positions > 0 ? std::min(most, info.positions) : most;
 }
 
-// The most steps of a length, up to `most` tokens, for which what holds for short ones holds.
+// Returns the largest n with n kLengthStep <= `most` for which `holds` is true. `holds` must be true up to
+// some length and false beyond it.
 template <class Holds>
 std::int64_t most_steps(std::int64_t most, const Holds& holds) {
   std::int64_t low = 0, high = 1;
@@ -128,7 +129,8 @@ Planned planned(const RunConfig& config, const BuiltData* data, Room room,
   return plan_stages(config, build_stages(config), data, room, length);
 }
 
-// CPUs' memory is shared with all programs. All that ft takes of a GPU is planned; what NCCL takes is not.
+// A tenth on CPUs, because other programs use their memory too. Less on a GPU: all memory that ft takes there
+// is planned; only NCCL's is not.
 std::int64_t left_free(Device device, std::int64_t there) {
   constexpr std::int64_t kOfGpu = std::int64_t{2} << 30;
   const std::int64_t tenth = there / 10;
@@ -154,7 +156,7 @@ std::int64_t fewest_recomputed(Model& model, PlanRequest request, RecomputeRange
     return plan_run(model, request).memory.total <= there - left_free(request.device, there);
   };
   if (there == 0) return range.most;
-  std::int64_t low = range.least - 1, high = range.most;  // low does not fit; high does, or has to
+  std::int64_t low = range.least - 1, high = range.most;  // low does not fit; high fits or is the last choice
   while (high - low > 1) {
     const std::int64_t middle = low + (high - low) / 2;
     (fits(middle) ? high : low) = middle;
@@ -176,7 +178,7 @@ std::int64_t choose_recomputed(const RunConfig& config, Model& model, const Plan
 std::int64_t longest_that_fits(const RunConfig& config, Room room) {
   const std::vector<BuiltModel> stages = build_stages(config);
   return kLengthStep * most_steps(most_tokens(config, stages[0].made.info), [&](std::int64_t steps) {
-           // With as much recomputation as the configuration leaves open.
+           // Room::there is left 0, so that the plan recomputes as much as the configuration allows.
            const Planned p =
                plan_stages(config, stages, nullptr, {.workspace = room.workspace, .driver = room.driver},
                            steps * kLengthStep, Costs::none);

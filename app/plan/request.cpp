@@ -13,7 +13,7 @@ namespace ft {
 
 namespace {
 
-// The shape of answers that a reward model scores.
+// Returns the shape of answers for a reward model, which has one target in each sequence.
 BatchShape scored_shape(BatchShape whole) {
   whole.targets = whole.sequences;
   return whole;
@@ -25,7 +25,8 @@ bool has_tails(const Dataset& data) {
   return false;
 }
 
-// Of KTO's prompts with other rows' whole answers, where some are cut: no more than this.
+// Returns an upper bound for KTO's batches of prompts with other rows' answers. Needed if answers were cut,
+// because another prompt may leave room for the complete answer.
 BatchShape largest_mixed(const RunConfig& config) {
   const TrainingConfig& t = config.training;
   const std::int64_t rows = std::max(t.per_device_train_batch_size, t.per_device_eval_batch_size),
@@ -73,7 +74,7 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
     if (const auto host = make_host_ops(r.zero, r.device)) r.workspace += host->workspace();
   if (d.generated || d.generated_eval) {
     if (d.generated) r.train = {d.generated->largest()};
-    r.eval = r.train;  // a pass without gradient says what the policy made of its answers
+    r.eval = r.train;  // the policy scores its answers without gradients
     if (d.generated_eval) r.eval.push_back(d.generated_eval->largest());
     add_rewarding(r);
     r.generation = {generation_shape_of(config, d.generated.get(), d.generated_eval.get())};

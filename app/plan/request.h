@@ -1,4 +1,4 @@
-// What the plan of a run must allow for.
+// Collects the passes and buffers that the plan of a run must include.
 #pragma once
 #include "app/assembly/built_data.h"
 #include "app/assembly/built_model.h"
@@ -7,12 +7,12 @@
 
 namespace ft {
 
-// The passes that say what answers of the shapes in `eval` are worth.
+// Adds the passes that value the answers of the shapes in `eval`.
 void add_rewarding(PlanRequest&);
 
-// With gradient_checkpointing auto, plans as for true, which needs the least memory (planned.h).
-// The request refers to the model and the objective. UserError(Exit::config) where ranks cannot share
-// sequences as they are to.
+// Makes the request of a run. gradient_checkpointing auto counts as true, which needs the least memory
+// (planned.h). The request refers to the model and the objective. Throws UserError (config) if the ranks
+// cannot split sequences as configured.
 PlanRequest plan_request(const RunConfig&, const BuiltModel&, const BuiltObjective&, const BuiltData&,
                          std::int64_t workspace, const GridShape& grid);
 

@@ -26,7 +26,7 @@ double number_with_unit(const std::string& option, const std::string& text, cons
                   str(option, ": ", printable(text), " is no speed; give one such as ", example));
 }
 
-// The slower one counts where values and states live in different folders.
+// Measures the offload folders. If parameters and states have different folders, the slower one counts.
 void measure_files(Speeds& s, const ZeroConfig& z) {
   const std::pair<const OffloadConfig*, const char*> all[] = {{&z.offload_param, "offload_param"},
                                                               {&z.offload_optimizer, "offload_optimizer"}};

@@ -1,4 +1,4 @@
-// How fast the machine of a plan is, as somebody says or as it is measured.
+// The speeds of the machine of a plan, given by the user or measured.
 #pragma once
 #include <string>
 
@@ -6,25 +6,25 @@
 
 namespace ft {
 
-struct Speeds {                        // a second; 0: unknown
-  double read = 0, write = 0;          // bytes, from and to files
-  double pcie = 0;                     // bytes between a GPU and the host's memory, each way
-  double flops = 0;                    // of a rank
-  std::string files_from, flops_from;  // who says so: measured here, given
+struct Speeds {                        // per second; 0: unknown
+  double read = 0, write = 0;          // bytes from and to files
+  double pcie = 0;                     // bytes between a GPU and host memory, each way
+  double flops = 0;                    // FLOP of a rank
+  std::string files_from, flops_from;  // source, as text: "measured here", "given"
 };
 
-struct GivenSpeeds {  // as somebody typed them; empty: not given
+struct GivenSpeeds {  // as the user typed them; empty: not given
   std::string disk, pcie, flops;
   bool operator==(const GivenSpeeds&) const = default;
 };
 
-// "2GB/s", "800MB/s" in bytes a second; "1.5TFLOPS", "900GFLOPS" in FLOP a second. UserError(Exit::config)
-// names the option.
+// Parse "2GB/s", "800MB/s" into bytes per second, and "1.5TFLOPS", "900GFLOPS" into FLOP per second. Throw
+// UserError (config) that names the option.
 double bytes_per_second(const std::string& option, const std::string& text);
 double flops_per_second(const std::string& option, const std::string& text);
 
-// What is not given is measured: the folders of the files, and this machine's arithmetic unless the plan is
-// for a GPU that need not be here.
+// Measures the speeds that are not given: the offload folders, and this machine's arithmetic if the plan is
+// for this machine (`here`).
 Speeds speeds_of(const RunConfig&, const GivenSpeeds&, bool here);
 
 }  // namespace ft

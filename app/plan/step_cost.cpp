@@ -69,7 +69,7 @@ StepCost step_cost(const RunConfig& config, const Planned& p, Room room, const S
   const auto bytes = [](std::int64_t n) { return static_cast<double>(n); };
   if (speeds.read > 0 && speeds.write > 0)
     c.files = bytes(c.moved.read) / speeds.read + bytes(c.moved.written) / speeds.write;
-  // Both ways at once.
+  // The two directions run at the same time.
   if (speeds.pcie > 0) c.pcie = bytes(std::max(c.moved.to_device, c.moved.to_host)) / speeds.pcie;
   if (speeds.flops > 0) c.arithmetic = p.plan.computed * accumulation / speeds.flops;
   if (!c.bound()) return c;

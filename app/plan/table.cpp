@@ -34,7 +34,7 @@ Json memory_of(const Plan& plan) {
   return j;
 }
 
-// A row: its name, then a value for each stage.
+// Returns a row: its name, then a value for each stage.
 template <class Value>
 std::string row(const std::string& name, const PlanTable& t, const Value& value) {
   std::string line = name + std::string(name.size() < 14 ? 14 - name.size() : 1, ' ');
@@ -59,7 +59,8 @@ std::string pipeline_text(const PlanTable& t, const show::MemoryUnit& unit) {
                     " and m = ", t.accumulation, " micro-batches\n");
 }
 
-// The longest sample, or source, that fits; with several stages in their columns.
+// Returns the line about the longest sample, or source, that fits; with a column for each stage if there are
+// several.
 std::string longest_text(const PlanTable& t) {
   const char* const what = t.mine().planned.largest.source_tokens > 0 ? "source" : "sample";
   const auto tokens = [](const PlannedStage& s) {
@@ -73,7 +74,7 @@ std::string longest_text(const PlanTable& t) {
   return str("longest ", what, " that fits: ", show::plural(t.mine().longest, "token"), made_for, "\n");
 }
 
-// Who has a micro-batch.
+// Returns the ranks that compute one micro-batch, as text.
 std::string whose(const PlanTable& t) {
   if (t.ranks == 1) return "";
   const int each = t.ranks / t.grid.data;

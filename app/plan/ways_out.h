@@ -1,5 +1,5 @@
-// Ways to make a run smaller that does not fit: settings that it does not have already,
-// first those that cost time, then those that change what is learned.
+// Settings that reduce a run's memory and that it does not have yet: first those that cost only time, then
+// those that change the training.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,13 +10,13 @@ namespace ft {
 
 struct WayOut {
   std::string setting;
-  RunConfig config;       // with it
-  std::string cost = "";  // beside time, in words
+  RunConfig config;       // the run with that setting
+  std::string cost = "";  // cost other than time, as text
 };
-// training: else a run that only computes, such as an evaluation.
+// `training` false: for a run that only computes, such as an evaluation.
 std::vector<WayOut> ways_out(const RunConfig&, bool training);
 
-// The same in words, for a message that ends with them, with the sizes that could be smaller.
+// Returns the settings, and the sizes that could be smaller, as the end of a message.
 std::string advice_on_memory(const RunConfig&, bool training);
 
 }  // namespace ft

@@ -1,7 +1,7 @@
-// loss.svg: the course of the loss as one picture that any browser opens, dark or light. Raw loss pale, its
-// moving average strong, held-out loss as dots, the learning rate in a strip below, then rewards where there
-// are such. A few KB however long the run was: all values in one pixel column are drawn as the lowest and the
-// highest.
+// loss.svg: the loss of a run as a picture for any browser, dark or light. Shows the raw loss in a pale
+// colour, its moving average in a strong one, the held-out loss as dots, the learning rate in a panel below,
+// and rewards if there are any. The file has a few KB, however long the run: a pixel column shows only its
+// lowest and highest value.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,21 +19,21 @@ struct LossPoint {
 
 struct LossCurve {
   std::string title, subtitle;
-  std::vector<LossPoint> points;  // steps ascending
+  std::vector<LossPoint> points;  // in ascending steps
   std::vector<EvalRow> evaluations;
   RewardCurves rewards;
-  std::optional<double> last;        // the last row of the log, as the screen shows it; empty: the last point
-  std::int64_t steps_per_epoch = 0;  // 0: passes are not marked
+  std::optional<double> last;        // loss of the log's last row; empty: of the last point
+  std::int64_t steps_per_epoch = 0;  // 0: epochs are not marked
 };
 
-// Mean of `window` points around each; towards the ends of fewer, as many on both sides, so that a curve that
-// rises or falls is neither late nor early.
+// Returns the mean of the `window` points around each point. Near the ends takes fewer, as many on either
+// side, so that a rising or falling curve is not shifted.
 std::vector<double> moving_average(const std::vector<LossPoint>& points, double window);
 
-// The picture; empty when there is no finite point.
+// Returns the picture; empty if no point is finite.
 std::string loss_svg(const LossCurve& curve);
 
-// Draws the run when it ends.
+// Draws the loss when the run ends.
 class LossPlot final : public Report {
  public:
   explicit LossPlot(std::string path) : path_(std::move(path)) {}

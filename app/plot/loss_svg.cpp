@@ -1,5 +1,5 @@
-// The drawing itself. Coordinates are pixels of an 860 x 520 page; colours are CSS classes, so that the
-// viewer's dark or light scheme chooses them.
+// Draws loss.svg. Coordinates are pixels of an 860 x 520 page. Colours are CSS classes, so that the viewer's
+// dark or light scheme chooses them.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,11 +13,11 @@ namespace ft {
 namespace {
 
 constexpr double kWidth = 860, kHeight = 520;
-constexpr double kLeft = 70, kRight = 796;                                          // of both panels
-constexpr double kTop = 78, kBottom = 392;                                          // of the losses
-constexpr double kRateTop = 422, kRateBottom = 466;                                 // of the learning rate
-constexpr std::size_t kRawColumns = 160, kAverageColumns = 160, kRateColumns = 60;  // more would not be seen
-constexpr double kLogFrom = 30;  // losses that fall by more are drawn on a logarithmic axis
+constexpr double kLeft = 70, kRight = 796;           // both panels
+constexpr double kTop = 78, kBottom = 392;           // panel of the losses
+constexpr double kRateTop = 422, kRateBottom = 466;  // panel of the learning rate
+constexpr std::size_t kRawColumns = 160, kAverageColumns = 160, kRateColumns = 60;  // more are not visible
+constexpr double kLogFrom = 30;  // losses that fall by a larger factor get a logarithmic axis
 
 constexpr const char* kStyle = R"(<style>
 text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#57606a}
@@ -38,8 +38,8 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-seri
 
 using svg::curve, svg::line, svg::text;
 
-// A curve in at most this many columns of the picture: the lowest and highest value of each, in their order,
-// or only the last one.
+// Reduces a curve to at most `columns` columns of the picture. Keeps the lowest and highest value of each
+// column in their order, or only the last value.
 enum class Keep : std::uint8_t { extremes, last };
 std::vector<svg::Point> thinned(const std::vector<LossPoint>& points, const std::vector<double>& values,
                                 std::size_t columns, Keep keep) {
@@ -98,8 +98,8 @@ class Picture {
   }
 
  private:
-  // Raw outliers, such as the first steps of a new model, may leave the panel: the average and the held-out
-  // losses never do.
+  // Chooses the scales. Raw outliers, such as the first steps of a new model, may leave the panel; the
+  // average and the held-out losses always fit.
   void make_scales() {
     Range shown, raw;
     for (const double v : average_) shown.include(v);
@@ -154,7 +154,7 @@ class Picture {
     return out;
   }
 
-  // The ends of epochs, as long as there is room to mark them.
+  // Marks the ends of epochs if there are not too many.
   std::string passes() const {
     std::string out;
     const auto per = static_cast<double>(c_.steps_per_epoch);
@@ -162,7 +162,7 @@ class Picture {
     for (double pass = 1; pass * per <= x_.to; ++pass) {
       const double x = x_(pass * per);
       out += line("e", x, kTop, x, kBottom);
-      if (x > kRight - 60) continue;  // the last one's place belongs to the values
+      if (x > kRight - 60) continue;  // values are written there
       out += text(x - 4, kTop + 11, "pass " + show::count(static_cast<std::int64_t>(pass)), "end");
     }
     return out;
@@ -187,7 +187,7 @@ class Picture {
       points.push_back({x_(static_cast<double>(row.step)), y_(row.eval_loss)});
     if (points.empty()) return ends();
     std::string out = points.size() > 1 ? curve("h", points) : "";
-    const std::size_t every = (points.size() + 59) / 60;  // more dots than that would be a line
+    const std::size_t every = (points.size() + 59) / 60;  // more dots would merge into a line
     for (std::size_t i = (points.size() - 1) % every; i < points.size(); i += every)
       out += str("<circle class=\"d\" cx=\"", svg::number(points[i].x), "\" cy=\"", svg::number(points[i].y),
                  "\" r=\"4.5\"/>\n");
@@ -200,7 +200,7 @@ class Picture {
     return out + ends();
   }
 
-  // The last values beside the curves' ends, moved apart where they would overlap.
+  // Writes the last values beside the curves' ends, at a distance if they would overlap.
   std::string ends() const {
     const double end = c_.last && std::isfinite(*c_.last) ? *c_.last : c_.points.back().loss;
     double a = std::clamp(y_(average_.back()), kTop, kBottom);

@@ -12,13 +12,14 @@
 namespace ft {
 namespace {
 
-// Columns of pairs and labelled answers, of reward models, and of answers that a program rewards.
+// Columns that are shown: of pairs and labelled answers, of reward models, and of answers that a program
+// rewards.
 constexpr std::pair<const char*, const char*> kShown[] = {
     {"rewards/chosen", "chosen"},  {"rewards/rejected", "rejected"},
     {"rewards/margins", "margin"}, {"mean_reward", "mean"},
     {"margin", "margin"},          {"reward", "reward"}};
-constexpr double kAbove = 34, kBelow = 22;  // of the panel: its title, the ticks of steps
-constexpr std::size_t kColumns = 160;       // more would not be seen
+constexpr double kAbove = 34, kBelow = 22;  // above: the title; below: the ticks of steps
+constexpr std::size_t kColumns = 160;       // more are not visible
 
 std::vector<svg::Point> averaged(const std::vector<svg::Point>& points) {
   std::vector<LossPoint> values;

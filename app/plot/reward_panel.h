@@ -1,4 +1,4 @@
-// Below the losses of a run whose answers are compared or rewarded: what its rewards were. Moving averages.
+// The panel below the losses of a run with compared or rewarded answers: moving averages of its rewards.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,11 +9,11 @@
 namespace ft {
 
 struct RewardCurve {
-  std::string column, name;  // rewards/chosen: chosen
+  std::string column, name;  // e.g. rewards/chosen and chosen
   std::vector<svg::Point> points;
 };
 
-// The curves of a run; none where its rows have no such columns.
+// The reward curves of a run; empty if its rows have no such columns.
 class RewardCurves {
  public:
   void add(std::int64_t step, const Measures& columns);
@@ -23,10 +23,10 @@ class RewardCurves {
   std::vector<RewardCurve> all_;
 };
 
-// A page's further height, and the style of what is drawn in it.
+// The panel's height, and the CSS of its elements.
 inline constexpr double kRewardHeight = 170;
 extern const char* const kRewardStyle;
-// From `top` on, on the steps of `x`.
+// Draws the panel at the height `top`, over the steps of `x`.
 std::string reward_panel(const std::vector<RewardCurve>&, const svg::Scale& x, double top);
 
 }  // namespace ft

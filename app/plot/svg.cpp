@@ -11,7 +11,7 @@
 namespace ft::svg {
 namespace {
 
-std::string tenths(std::int64_t n) {  // 125 is 12.5, 5 is .5
+std::string tenths(std::int64_t n) {  // n / 10 as text: 125 is 12.5, 5 is .5
   const std::string sign = n < 0 ? "-" : "";
   const std::int64_t a = std::abs(n);
   if (a % 10 == 0) return sign + std::to_string(a / 10);
@@ -97,7 +97,7 @@ std::string path(const std::vector<Point>& points) {
     x = px;
     y = py;
   }
-  return points.size() == 1 ? out + "h0" : out;  // a round line cap makes it a dot
+  return points.size() == 1 ? out + "h0" : out;  // the round line cap makes it a dot
 }
 
 std::string line(const char* kind, double x1, double y1, double x2, double y2) {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr const char* kThisProgram = "/proc/self/exe";
 
-// This process's variables, those in `own` replaced or added, as execve wants them.
+// Returns this process's variables, with those in `own` replaced or added, in the form of execve.
 std::vector<std::string> merged(const std::vector<std::pair<std::string, std::string>>& own) {
   std::vector<std::string> all;
   for (const auto& [name, inherited] : variables()) {
@@ -51,13 +51,14 @@ Pipe make_pipe() {
   return {Socket(ends[0]), Socket(ends[1])};
 }
 
-// Its reading end is the terminal's other side.
+// Makes a terminal. The child writes to it; the reading end is its other side.
 Pipe make_terminal(const TerminalSize& size) {
   Terminal t = open_terminal(size);
   return {std::move(t.keeper), std::move(t.terminal)};
 }
 
-// A socket, not a pipe: writing to a process that has ended must not raise a signal (MSG_NOSIGNAL).
+// Makes a socket for stdin instead of a pipe: writing to a process that has ended must not raise a signal
+// (MSG_NOSIGNAL).
 Pipe make_input() {
   std::array<int, 2> ends{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
@@ -66,16 +67,16 @@ Pipe make_input() {
 }
 
 struct Streams {
-  int in = -1, out = -1, err = -1;  // in -1: empty
+  int in = -1, out = -1, err = -1;  // in -1: stdin is empty
 };
 
-// Between fork and exec: only what is safe there.
+// Turns the forked process into the program. Calls only functions that are safe between fork and exec.
 [[noreturn]] void become(const Start& start, const Streams& s, int parent, const char* program,
                          char** arguments, char** environment) {
-  // The kernel ends this process when its parent does, however that happens.
+  // The kernel ends this process when its parent ends, for whatever reason.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(static_cast<int>(Exit::peer_lost));
-  setpgid(0, 0);  // a terminal's Ctrl-C comes through the launcher, once
+  setpgid(0, 0);  // the launcher passes a terminal's Ctrl-C on, once
   dup2(s.in >= 0 ? s.in : open("/dev/null", O_RDONLY), STDIN_FILENO);
   dup2(s.out, STDOUT_FILENO);
   dup2(s.err, STDERR_FILENO);
@@ -116,7 +117,7 @@ Child start_child(const Start& start) {
   if (pid == 0)
     become(start, {in.read.fd(), out.write.fd(), start.own_errors ? err.write.fd() : out.write.fd()}, parent,
            program.c_str(), const_cast<char**>(arguments.data()), const_cast<char**>(environment.data()));
-  setpgid(pid, pid);  // here as well: whoever comes first
+  setpgid(pid, pid);  // the child does this too; one of them is first
   for (const Socket* s : {&out.read, &err.read, &in.write})
     if (*s) set_nonblocking(*s);
   return {pid, std::move(out.read), std::move(err.read), std::move(in.write)};
@@ -130,14 +131,14 @@ SignalQueue::SignalQueue() {
 }
 
 SignalQueue::~SignalQueue() {
-  while (next() != 0) continue;  // a SIGPIPE of the last words is not to end the program after all
+  while (next() != 0) continue;  // a SIGPIPE from the last output must not end the program
   sigprocmask(SIG_SETMASK, &before_, nullptr);
 }
 
 int SignalQueue::next() const {
   for (signalfd_siginfo info{}; ::read(fd_.fd(), &info, sizeof info) == sizeof info;) {
     const auto s = static_cast<int>(info.ssi_signo);
-    if (s == SIGPIPE && std::exchange(unread_, true)) continue;  // every line that is written raises one
+    if (s == SIGPIPE && std::exchange(unread_, true)) continue;  // every written line raises another one
     return s == SIGHUP || s == SIGPIPE ? SIGTERM : s;
   }
   return 0;

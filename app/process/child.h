@@ -1,4 +1,4 @@
-// A process that this one starts and that does not outlive it.
+// Starts a child process that cannot outlive this process.
 #pragma once
 #include <csignal>
 #include <optional>
@@ -12,31 +12,31 @@
 namespace ft {
 
 struct Child {
-  int pid = 0;    // also of its process group; 0: has ended
-  Socket output;  // what it writes to stdout; to stderr too, unless there are `errors`
-  Socket errors;  // with Start::own_errors: what it writes to stderr
-  Socket input;   // with Start::own_input: a socket, what it reads from stdin
+  int pid = 0;    // also its process group; 0: it has ended
+  Socket output;  // its stdout; stderr too, unless there are `errors`
+  Socket errors;  // with Start::own_errors: its stderr
+  Socket input;   // with Start::own_input: a socket to its stdin
 };
 
 struct Start {
-  std::string program;                                           // found in PATH; empty: this very program
+  std::string program;                                           // found in PATH; empty: this program
   std::vector<std::string> arguments;                            // without the program's name
-  std::vector<std::pair<std::string, std::string>> environment;  // instead of and beside this process's
-  int inherited = -1;                                            // a descriptor that it keeps; -1: none
-  bool own_input = false, own_errors = false;                    // else stdin is empty, stderr is stdout
-  std::optional<TerminalSize> terminal = {};                     // with own_errors: stderr is such a terminal
-  sigset_t signals{};                                            // its mask
+  std::vector<std::pair<std::string, std::string>> environment;  // replaces or adds variables
+  int inherited = -1;                          // a descriptor that the child keeps; -1: none
+  bool own_input = false, own_errors = false;  // else stdin is empty and stderr goes to stdout
+  std::optional<TerminalSize> terminal = {};   // with own_errors: makes stderr a terminal of this size
+  sigset_t signals{};                          // signal mask of the child
 };
 
-// Nothing comes between: no shell. Descriptors on this side do not block. UserError(Exit::config) when there
-// is no such program in PATH, (Exit::hardware) when the system cannot start it.
+// Starts the program directly, without a shell. This side's descriptors do not block. Throws UserError
+// (config) if the program is not in PATH, (hardware) if the system cannot start it.
 Child start_child(const Start&);
 
-// Path of this program.
+// Returns the path of this program.
 std::string this_program();
 
-// SIGCHLD, and the signals that end a program, come to a descriptor instead of interrupting, for a program
-// that passes them on to its children; those get the old mask back (Start::signals).
+// Reads SIGCHLD and the signals that end a program from a descriptor, for a program that passes them on to
+// its children. The children get the old mask back (Start::signals).
 class SignalQueue {
  public:
   SignalQueue();
@@ -45,13 +45,13 @@ class SignalQueue {
   ~SignalQueue();
   int fd() const { return fd_.fd(); }
   const sigset_t& before() const { return before_; }
-  // The number of one that came; 0: none. That the terminal, or the reader of the output, is gone (SIGHUP,
-  // SIGPIPE) counts as SIGTERM, once.
+  // Returns the number of a signal that came; 0: none. Returns SIGTERM for SIGHUP (the terminal is closed)
+  // and, once, for SIGPIPE (the output's reader is gone).
   int next() const;
 
  private:
   sigset_t mask_{}, before_{};
-  mutable bool unread_ = false;  // the reader of the output is gone
+  mutable bool unread_ = false;  // the output's reader is gone
   Socket fd_;
 };
 

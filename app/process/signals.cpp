@@ -10,7 +10,7 @@
 namespace ft {
 namespace {
 
-// Globals: a signal handler can reach nothing else.
+// Globals, because a signal handler has no other data.
 volatile std::sig_atomic_t g_signal = 0, g_acknowledge = 0;
 
 const char* signal_name(int signal) {
@@ -32,7 +32,8 @@ const char* signal_name(int signal) {
 
 void write_now(const char* text) { (void)!::write(STDERR_FILENO, text, std::strlen(text)); }
 
-// Calls only functions that are safe in a handler. Writes nothing to a terminal or a pipe that is gone.
+// Acknowledges a signal. Calls only functions that are safe in a handler. Writes nothing if the terminal or
+// the pipe is gone.
 void acknowledge(int which) {
   const auto how = static_cast<Acknowledge>(g_acknowledge);
   if (how == Acknowledge::no || g_signal != 0 || which == SIGHUP || which == SIGPIPE) return;
@@ -54,11 +55,12 @@ void note_signal(int which) {
   g_signal = which;
 }
 
-// SIGHUP: the terminal is gone. SIGPIPE: so is whoever read the output; sockets raise none.
+// Signals that stop a run. SIGHUP: the terminal is closed. SIGPIPE: the output's reader is gone; sockets
+// raise none.
 constexpr int kStops[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGPIPE};
 constexpr int kInterrupt[] = {SIGINT};
 
-// What is ignored stays ignored, as with nohup.
+// Starts noting the signals. Ignored signals stay ignored, as under nohup.
 void start_noting(std::span<const int> signals) {
   for (const int s : signals) {
     struct sigaction action {};

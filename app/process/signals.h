@@ -6,25 +6,26 @@
 
 namespace ft {
 
-// Writes a line to stderr the moment a signal comes.
+// Ways to acknowledge a signal on stderr at once: not at all, with a line, or with a line over the live line.
 enum class Acknowledge : std::uint8_t { no, by_line, over_live_line };
 
 class StopSignals {
  public:
-  // enabled: they are caught; a second SIGINT ends the program at once.
+  // Catches the signals if `enabled`. A second SIGINT ends the program at once.
   explicit StopSignals(bool enabled, Acknowledge = Acknowledge::no);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
   bool asked() const;
-  std::string name() const;  // of the signal that came
+  std::string name() const;  // name of the signal that came
 
  private:
   bool enabled_;
 };
 
-// While it lives a first Ctrl-C is only noted, to stop one piece of work; a second one ends the program.
+// While this object exists, a first Ctrl-C is only noted, to stop one piece of work; a second one ends the
+// program.
 class NotedInterrupt {
  public:
   explicit NotedInterrupt(bool enabled);

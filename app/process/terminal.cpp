@@ -44,7 +44,7 @@ Terminal open_terminal(const TerminalSize& size) {
   if (!t.terminal) refuse();
   termios raw{};
   if (tcgetattr(t.terminal.fd(), &raw) != 0) refuse();
-  cfmakeraw(&raw);  // keeps line feeds
+  cfmakeraw(&raw);  // line feeds stay line feeds
   tcsetattr(t.terminal.fd(), TCSANOW, &raw);
   set_terminal_size(t.keeper.fd(), size);
   return t;

@@ -1,4 +1,4 @@
-// Terminals: the size of this process's, and one for a child to draw on.
+// Terminals: the size of this process's terminal, and a terminal for a child to draw on.
 #pragma once
 #include <optional>
 
@@ -11,11 +11,11 @@ struct TerminalSize {
   bool operator==(const TerminalSize&) const = default;
 };
 
-// Size of the terminal behind stderr. Empty: stderr is no terminal, or TERM is dumb.
+// Returns the size of the terminal behind stderr. Empty: stderr is not a terminal, or TERM is dumb.
 std::optional<TerminalSize> terminal_size();
 
-// Makes a pair: `keeper` reads the bytes that are written to `terminal`.
-// UserError(Exit::hardware) if the system has no terminal left.
+// A pair: `keeper` reads the bytes that are written to `terminal`. open_terminal throws UserError (hardware)
+// if the system has no terminal left.
 struct Terminal {
   Socket keeper, terminal;
 };

@@ -1,4 +1,4 @@
-// A command of ft as a process: its words go to a file, the last of them to whoever watches.
+// A command of ft as a child process. Its output goes to a file; the last line also goes to the caller.
 #pragma once
 #include <functional>
 #include <string>
@@ -11,14 +11,15 @@ namespace ft {
 
 class WatchedProcess {
  public:
-  // `arguments` of ft; `log` is appended to.
+  // `arguments`: of ft. Appends the output to `log`.
   WatchedProcess(const std::vector<std::string>& arguments, const std::string& log,
                  const SignalQueue& signals);
 
-  // Its exit code, or 128 plus the signal that ended it. Signals are passed on; `stopped` becomes true when
-  // one asked for the end. `says` is called with the last complete line, a few times a second.
+  // Waits for the end. Returns the exit code, or 128 plus the number of the signal that ended the process.
+  // Passes signals on; `stopped` becomes true if one came. Calls `says` with the last complete line, a few
+  // times per second.
   int wait(bool& stopped, const std::function<void(const std::string&)>& says);
-  // Asks it to end, while wait() runs.
+  // Asks the process to end (SIGTERM); call it while wait() runs.
   void end() const;
   const std::string& last_line() const { return last_line_; }
 

@@ -9,7 +9,7 @@ namespace {
 
 std::string setting(Axis a) { return str("distributed.", name_of(a), "_parallel_size"); }
 
-// "1, 2, 3 or 6"
+// Returns "1, 2, 3 or 6".
 std::string one_of(const std::vector<std::int64_t>& numbers) {
   std::string text;
   for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -24,7 +24,7 @@ std::string divisors_of(std::int64_t n) {
   return one_of(all);
 }
 
-// The multiples of `of` on both sides of n.
+// Returns the multiples of `of` below and above n, as text.
 std::string multiples_near(std::int64_t of, std::int64_t n) {
   const std::int64_t below = n / of * of;
   return below > 0 ? one_of({below, below + of}) : one_of({of, 2 * of});
@@ -48,7 +48,7 @@ void require_partitions(const GridShape& g) {
 
 int chunks_of(const DistributedConfig& d) {
   constexpr const char* kChunks = "distributed.virtual_pipeline_parallel_size";
-  constexpr std::int64_t kMost = 1 << 20;  // far beyond any number of layers
+  constexpr std::int64_t kMost = 1 << 20;  // far more than any number of layers
   if (d.virtual_pipeline_parallel_size > 1 && d.pipeline_parallel_size == 1)
     throw UserError(
         Exit::config,
@@ -60,7 +60,7 @@ int chunks_of(const DistributedConfig& d) {
 }  // namespace
 
 GridShape grid_shape(const DistributedConfig& d, int ranks) {
-  constexpr std::int64_t kMost = 1 << 20;  // far beyond any number of ranks
+  constexpr std::int64_t kMost = 1 << 20;  // far more than any number of ranks
   const std::pair<Axis, std::int64_t> sizes[] = {{Axis::tensor, d.tensor_parallel_size},
                                                  {Axis::sequence, d.sequence_parallel_size},
                                                  {Axis::pipeline, d.pipeline_parallel_size}};

@@ -1,12 +1,12 @@
-// distributed.{data,sequence,tensor,pipeline}_parallel_size: how a run's ranks are arranged.
+// Arranges a run's ranks by distributed.{data,sequence,tensor,pipeline}_parallel_size.
 #pragma once
 #include "engine/ranks/grid.h"
 #include "engine/zero/config.h"
 
 namespace ft {
 
-// The grid of this many ranks; data gets what the other axes leave. UserError(Exit::config) where the sizes
-// do not fit their number, with sizes that would.
+// Returns the grid of `ranks` ranks; the data axis gets the ranks that the other axes leave. Throws UserError
+// (config) if the sizes do not fit the number of ranks; the message names sizes that do.
 GridShape grid_shape(const DistributedConfig&, int ranks);
 
 }  // namespace ft

@@ -5,13 +5,13 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kWindow = std::int64_t{1} << 21;  // elements, unless sub_group_size says otherwise
+constexpr std::int64_t kWindow = std::int64_t{1} << 21;  // elements of a window, unless sub_group_size is set
 
 [[noreturn]] void refuse(const char* name, const std::string& why) {
   throw UserError(Exit::config, str("zero_optimization.", name, why));
 }
 
-// On CPUs host memory is the device's.
+// Returns where values are stored. On CPUs host memory is the device's memory, so that "cpu" changes nothing.
 Residence home_of(const OffloadConfig& o, const char* name, bool gpu) {
   if (o.device == OffloadDevice::cpu && gpu) return {.home = Home::host, .pinned = o.pin_memory};
   if (o.device != OffloadDevice::nvme) return {};
@@ -62,7 +62,7 @@ void set_homes(ZeroOptions& options, const RunConfig& config, int ranks) {
   options.delayed = z.offload_optimizer.delayed_update;
   options.states_home = home_of(z.offload_optimizer, "offload_optimizer", gpu || options.delayed);
   const TrainingConfig& t = config.training;
-  const bool norm_first = t.max_grad_norm > 0 || t.fp16;  // and then the update
+  const bool norm_first = t.max_grad_norm > 0 || t.fp16;  // the update has to wait for the norm
   options.early = options.states_home.home != Home::device && (gpu || options.delayed || !norm_first);
   if (options.params_home.home == Home::device && options.states_home.home == Home::device) return;
   if (options.group > 0 && options.group < ranks)

@@ -1,18 +1,18 @@
-// zero_optimization.offload_param and offload_optimizer: where values and states live.
+// zero_optimization.offload_param and offload_optimizer: where values and states are stored.
 #pragma once
 #include "app/config/config.h"
 #include "engine/zero/parameter_store.h"
 
 namespace ft {
 
-// On CPUs host memory is the device's, so that cpu changes nothing. UserError(Exit::config) when the stage
-// does not have these homes with this many ranks.
+// Sets where parameters and states are stored. On CPUs, device cpu changes nothing. Throws UserError (config)
+// if the stage does not allow this offload with this many ranks.
 void set_homes(ZeroOptions&, const RunConfig&, int ranks);
 
-// Homes that are asked for and change nothing here, in a sentence; empty: none.
+// Returns a sentence about offload settings that have no effect here; empty: none.
 std::string idle_homes(const RunConfig&);
 
-// The settings under another stage: those that it does not have, and nobody gave it, are left out.
+// Returns the settings for another stage, without the settings that this stage does not have.
 ZeroConfig at_stage(ZeroConfig, int stage);
 
 }  // namespace ft

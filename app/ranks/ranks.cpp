@@ -28,7 +28,7 @@ namespace {
   throw UserError(Exit::config, str("zero_optimization.", setting, why));
 }
 
-// A number that somebody chose is never left undone in silence.
+// Refuses settings that ft ignores, if their values were changed.
 void refuse_what_ranks_lack(const ZeroConfig& z) {
   const ZeroConfig usual;
   const auto unusual = [](bool changed, const char* setting, const char* why) {
@@ -47,13 +47,14 @@ void refuse_what_ranks_lack(const ZeroConfig& z) {
           "stage3_prefetch_bucket_size", "with overlap_comm=false nothing is gathered ahead");
 }
 
-// torchrun's own store may listen at MASTER_PORT; rank 0 takes the port after it.
+// Returns the port of rank 0. torchrun's own store may listen at MASTER_PORT; rank 0 then takes the next
+// port.
 int master_port(const DistributedConfig& config) {
   const int port = number_in("MASTER_PORT", static_cast<int>(config.master_port), 65535);
   return variable("TORCHELASTIC_USE_AGENT_STORE") == "True" ? port + 1 : port;
 }
 
-// By any thread, beside what the program itself prints.
+// Prints lines on stderr. Any thread may call it, at any time.
 void say(const std::string& text) {
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
@@ -63,15 +64,17 @@ void say(const std::string& text) {
   }
 }
 
-// For a rank that cannot end by itself. This leaves nothing half done: files appear complete or not at all.
+// Ends a rank that cannot end by itself. Leaves no partial files, because files appear complete or not at
+// all.
 void end_process(Exit exit, const std::string& text) {
   say(text);
   ::_exit(static_cast<int>(exit));
 }
 
-// What ranks must have alike: everything but where they are.
+// Returns a hash of the settings that all ranks must agree on: all settings except the transport, the
+// timeout, and the machines and processes of the run.
 std::string hash_of(RunConfig config) {
-  const DistributedConfig& d = config.distributed;  // of it, what changes results
+  const DistributedConfig& d = config.distributed;  // keeps the settings that affect results
   config.distributed = {.communication_data_type = d.communication_data_type,
                         .prescale_gradients = d.prescale_gradients,
                         .gradient_predivide_factor = d.gradient_predivide_factor,
@@ -84,7 +87,8 @@ std::string hash_of(RunConfig config) {
   return sha256(effective_config(config));
 }
 
-// Why not NCCL; empty: all ranks have it. UserError(Exit::hardware) where it was asked for.
+// Returns the reason not to use NCCL; empty: all ranks have it. Throws UserError (hardware) if a rank lacks
+// it and the configuration asks for it.
 std::string without_nccl(Communicator& hosts, const RunConfig& config) {
   const std::vector<std::uint8_t> there = asked(hosts, nccl_version().has_value());
   const auto none = std::find(there.begin(), there.end(), 0);
@@ -233,7 +237,7 @@ void require_same(Communicator& comm, std::int64_t value, const std::string& wha
 
 void require_one_folder(Communicator& comm, const std::string& folder) {
   if (comm.size() == 1) return;
-  // A name that was never there.
+  // A new name, which no earlier run can have left.
   std::string name = join_path(folder, "seen-by-all-ranks." + random_tag());
   together(comm, "write to the output folder", [&] {
     if (comm.rank() == 0) write_file(name, "");

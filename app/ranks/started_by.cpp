@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMost = 1 << 16;
 
-struct Names {  // of a launcher's variables
+struct Names {  // names of a launcher's variables
   const char *by, *rank, *size, *local_rank, *local_size, *job;
 };
 constexpr Names kLaunchers[] = {
@@ -21,7 +21,7 @@ constexpr Names kLaunchers[] = {
     {"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ""},
 };
 
-// Reads a number at the beginning of `text` and takes it away; -1: there is none.
+// Reads a number at the beginning of `text` and removes it from `text`; -1: there is none.
 int take_number(std::string_view& text) {
   int value = -1;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -43,7 +43,7 @@ Started read(const Names& n) {
     if (s.master.empty()) s.master = first_host(variable("SLURM_STEP_NODELIST"));
     s.job += "." + variable("SLURM_STEP_ID");
   }
-  // srun --gpus-per-task=1, and scripts around mpirun, show each rank the GPU that is its own, and no other.
+  // srun --gpus-per-task=1, and scripts around mpirun, show each rank only its own GPU.
   const std::string shown = variable("CUDA_VISIBLE_DEVICES");
   const bool one = s.by != kLaunchers[0].by && !shown.empty() && shown.find(',') == shown.npos;
   s.gpu = one ? 0 : s.local_rank;
@@ -75,7 +75,7 @@ std::string first_host(std::string_view nodes) {
   name += inside.substr(0, inside.find_first_of("-,]"));
   if (const auto close = inside.find(']'); close != inside.npos) {
     const std::string_view rest = inside.substr(close + 1);
-    name += rest.substr(0, rest.find(','));  // node[1-4]-ib
+    name += rest.substr(0, rest.find(','));  // node[1-4]-ib: the part after the bracket
   }
   return name;
 }
@@ -103,7 +103,8 @@ std::optional<Started> started_by() {
   for (const Names& n : kLaunchers) {
     const bool rank = !variable(n.rank).empty(), size = !variable(n.size).empty();
     if (rank && size) return read(n);
-    if (rank != size && &n == kLaunchers)  // others set one of theirs without having started this process
+    // Other launchers' variables may be set in processes that they did not start.
+    if (rank != size && &n == kLaunchers)
       throw UserError(Exit::config,
                       str(rank ? n.rank : n.size, " is in the environment without ", rank ? n.size : n.rank));
   }

@@ -1,5 +1,6 @@
-// Which launcher started this process as one rank of many, and as which: ft launch and torchrun, srun, mpirun
-// of OpenMPI, mpiexec of MPICH and Intel MPI. Launchers' variables are read only here.
+// Finds the launcher that started this process as one of several ranks, and the process's rank: ft launch and
+// torchrun, srun, OpenMPI's mpirun, mpiexec of MPICH and Intel MPI. Only this file reads launchers'
+// variables.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,21 +12,23 @@ struct Started {
   std::string by;  // torchrun, srun, ... for messages
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // on this machine
-  int gpu = 0;                         // of those that this process sees
-  std::string master;                  // a host; empty: the launcher does not say
-  std::string job;                     // differs between jobs; empty: the launcher does not say
+  int gpu = 0;                         // index among the GPUs that this process sees
+  std::string master;                  // a host; empty: the launcher does not tell
+  std::string job;                     // differs between jobs; empty: the launcher does not tell
 };
 
-// MASTER_ADDR names the master whoever started the rank. UserError(Exit::config) when variables contradict
-// each other; nothing when this process is alone. A batch script of SLURM is: only srun makes ranks.
+// Returns this process's place; nothing if no launcher started it. MASTER_ADDR names the master for every
+// launcher. A batch script of SLURM is no rank, only srun's processes are. Throws UserError (config) if
+// variables contradict each other.
 std::optional<Started> started_by();
 
-// A variable that is a number from 0 to `most`. UserError(Exit::config) when it is something else.
+// Returns a variable's value, a number from 0 to `most`, or `fallback` if it is not set. Throws UserError
+// (config) for another value.
 int number_in(const char* name, int fallback, int most);
 
-// The first host of SLURM's "node[007-9,12],login", which is node007.
+// Returns the first host of SLURM's "node[007-9,12],login": node007.
 std::string first_host(std::string_view nodes);
-// How many tasks SLURM's "2(x3),1" gives to the node of that index; 0: it is not so written.
+// Returns the tasks that SLURM's "2(x3),1" gives to the node of that index; 0: the text has another form.
 int tasks_on_node(std::string_view tasks, int node);
 
 }  // namespace ft

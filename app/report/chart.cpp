@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kChartWidth = 640, kChartHeight = 250, kFrameLeft = 64, kFrameRight = 612, kFrameTop = 30,
                  kFrameBottom = 216;
-constexpr std::size_t kMostPoints = 1200;  // of a line: two for each column of the page
+constexpr std::size_t kMostPoints = 1200;  // points of a line: two for each pixel column
 
 struct Range {
   double low = INFINITY, high = -INFINITY;
@@ -22,7 +22,7 @@ struct Range {
   }
 };
 
-// The finite points, thinned to the lowest and the highest of each stretch.
+// Returns the finite points, thinned to the lowest and the highest of each stretch.
 std::vector<svg::Point> thinned(const std::vector<svg::Point>& all) {
   std::vector<svg::Point> finite;
   for (const svg::Point& p : all)
@@ -62,7 +62,7 @@ std::string chart_svg(const std::string& title, const std::vector<ChartSeries>& 
     out += svg::line("g", kFrameLeft, at_y(v), kFrameRight, at_y(v)) +
            svg::text(kFrameLeft - 6, at_y(v) + 4, show::digits(v, 3), "end");
   for (const double v : svg::ticks(x.low, x.high, 6))
-    if (v == std::round(v))  // steps
+    if (v == std::round(v))  // only integers, because x counts steps
       out += svg::text(at_x(v), kFrameBottom + 18, show::count(std::llround(v)), "middle");
   const auto placed = [&](const std::vector<svg::Point>& points) {
     std::vector<svg::Point> out_points;

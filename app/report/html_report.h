@@ -9,7 +9,7 @@
 
 namespace ft {
 
-// Comes after the log among the reports: the page is made of its rows.
+// Must come after the log in the list of reports, because the page reads the log's rows.
 class HtmlReport final : public Report {
  public:
   explicit HtmlReport(std::string folder) : folder_(std::move(folder)) {}

@@ -79,7 +79,7 @@ ChartSeries loss_of(const RunPage& run, std::size_t colour) {
   return s;
 }
 
-// Draws all curves of a single run; of several runs each one's reward or margin.
+// Draws all reward curves of a single run; for several runs, one curve of each: its reward or margin.
 std::string reward_chart(const std::vector<RunPage>& runs) {
   std::vector<ChartSeries> series;
   std::string title = "rewards";
@@ -129,7 +129,7 @@ std::string last_loss(const RunPage& run) {
       std::find_if(steps.rbegin(), steps.rend(), [](const StepRow& r) { return !std::isnan(r.loss); });
   return last == steps.rend() ? "-" : show::loss(last->loss);
 }
-// The lowest held-out loss; NaN: there is none.
+// Returns the lowest held-out loss; NaN: there is none.
 double best_held_out(const RunPage& run) {
   double best = NAN;
   for (const EvalRow& e : run.rows.evaluations)
@@ -141,13 +141,13 @@ std::string cell(const std::string& text, bool number = false) {
   return str(number ? "<td class=\"n\">" : "<td>", escaped(text), "</td>");
 }
 
-// A table that scrolls by itself where it is wider than the page.
+// Returns a table that scrolls if it is wider than the page.
 std::string table(const std::string& rows, const char* kind = "") {
   return str("<div class=\"wide\"><table", *kind ? str(" class=\"", kind, "\"") : "", ">", rows,
              "</table></div>\n");
 }
 
-// The measures of a run's last evaluation that belong beside its loss, and the last reward.
+// Returns the measures of a run's last evaluation that are shown beside its loss, and the last reward.
 Measures figures_of(const RunPage& run) {
   static constexpr std::array kShown{"bleu",           "chrf",     "rougeL", "exact_match",
                                      "reward",         "accuracy", "margin", "rewards/accuracies",
@@ -222,7 +222,7 @@ std::string memory(const std::vector<RunPage>& runs) {
   return bars.empty() ? "" : "<h2>Memory</h2>\n" + bars;
 }
 
-// Escaped, with the lines that it has.
+// Returns the escaped text with its line breaks.
 std::string lines_of(const std::string& text) {
   std::string out;
   std::istringstream in(text);
@@ -256,7 +256,7 @@ std::string value_of(const RunPage& run, const std::string& name) {
   return "";
 }
 
-// Those in which the runs differ are open, the others can be unfolded.
+// Shows the settings that differ between the runs; the others can be unfolded.
 std::string settings(const std::vector<RunPage>& runs) {
   std::vector<std::string> names;
   std::set<std::string> seen;

@@ -1,5 +1,5 @@
-// report.html: one page that holds everything it shows and opens without a network: no script, no font, no
-// picture from elsewhere.
+// report.html: a self-contained page that opens without a network: no scripts, fonts or pictures from other
+// places.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace ft {
 
-// The page about one run, or about several beside one another.
+// Returns the page about one run, or about several side by side.
 std::string report_html(const std::vector<RunPage>& runs);
 
 }  // namespace ft

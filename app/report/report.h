@@ -1,4 +1,4 @@
-// ft report: one page about one run, or about several beside one another.
+// ft report: writes a page about one run, or about several side by side.
 #pragma once
 #include <string>
 #include <vector>

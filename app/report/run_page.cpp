@@ -21,7 +21,7 @@ double number_of(const Json& row, const char* key) {
   return at != row.end() && at->is_number() ? at->get<double>() : 0;
 }
 
-// The summary, which is the log's last row once the run has ended.
+// Reads the summary, which is the log's last row once the run has ended.
 void read_summary(const std::string& log, RunPage& page) {
   const std::string text = read_file(log, kLargestLog);
   const std::size_t end = text.find_last_not_of('\n');
@@ -64,7 +64,7 @@ std::string last_part(const std::string& folder) {
   return (path.has_filename() ? path : path.parent_path()).filename().string();
 }
 
-// A list of objects, such as the data sets, as a row for each value that is set in it.
+// Adds a setting. A list of objects, such as the data sets, becomes a row for each value that is set in it.
 void add_leaf(const std::string& name, const Json& value,
               std::vector<std::pair<std::string, std::string>>& settings) {
   const bool objects = value.is_array() && !value.empty() &&

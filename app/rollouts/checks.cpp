@@ -1,4 +1,4 @@
-// The built-in rewards: see reward.h.
+// The built-in rewards (reward.h).
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -11,7 +11,7 @@ namespace {
 
 std::string_view stripped(std::string_view text) { return strip_left(strip_right(text)); }
 
-// What is right, as a text: a number is written as JSON writes it.
+// Returns the row's `answer` as text. A number is written as in JSON.
 std::string right_answer(const Json& row) {
   const Json& answer = row.at("answer");
   return answer.is_string() ? answer.get<std::string>() : json_text(answer, -1);
@@ -25,7 +25,7 @@ double score(RewardCheck check, const RewardedAnswer& a, Regex::Finder* pattern)
   return last_number(a.completion) == last_number(right) ? 1 : 0;
 }
 
-// Yu et al., "DAPO", 2025, equation 13.
+// Returns the penalty for long answers: Yu et al., "DAPO", 2025, equation 13.
 double soft_overlong(const ObjectiveConfig& c, std::size_t tokens) {
   const auto longest = static_cast<double>(c.answer_length()),
              cache = static_cast<double>(c.soft_punish_cache.value_or(1)),

@@ -1,4 +1,4 @@
-// From the settings to the objective of a run that gives its answers itself.
+// Builds the objective of a run that generates its own answers, from the settings.
 #include <algorithm>
 #include <filesystem>
 
@@ -16,7 +16,8 @@ bool reads_texts(const ObjectiveConfig& c) {
                      [](RewardCheck check) { return check != RewardCheck::length; });
 }
 
-// Prompts may be tokens, and a reward may look at tokens: then there need be none.
+// Returns the run's tokenizer. Null if it cannot be read and no reward reads texts: prompts may be given as
+// tokens.
 std::unique_ptr<Tokenizer> tokenizer_of(const RunConfig& config) {
   try {
     return make_tokenizer(config.model.tokenizer(), new_tokens(config.data));
@@ -26,7 +27,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const RunConfig& config) {
   }
 }
 
-// As in TRL: the model's, and the tokenizer's.
+// Returns the tokens that end answers, as in TRL: the model's and the tokenizer's.
 std::vector<std::int32_t> ends_of(const BuiltModel& built, const Tokenizer* tokenizer) {
   std::vector<std::int32_t> ends = end_tokens(built.folder, tokenizer);
   if (tokenizer && tokenizer->eos() && std::find(ends.begin(), ends.end(), *tokenizer->eos()) == ends.end())
@@ -34,7 +35,7 @@ std::vector<std::int32_t> ends_of(const BuiltModel& built, const Tokenizer* toke
   return ends;
 }
 
-// The last part of a folder or an id, as TRL calls a reward model.
+// Returns the last part of a folder or a hub id. TRL names a reward model so.
 std::string name_of(const std::string& model) {
   const std::filesystem::path path = std::filesystem::path(model).lexically_normal();
   return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();

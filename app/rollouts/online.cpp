@@ -9,7 +9,7 @@
 namespace ft {
 namespace {
 
-// As TRL's PPO names them.
+// Columns of PPO, with TRL's names.
 const char* const kTotals[] = {"reward",
                                "reward_std",
                                "objective/scores",
@@ -18,7 +18,7 @@ const char* const kTotals[] = {"reward",
                                "objective/non_score_reward",
                                "objective/rlhf_reward"};
 
-// A number for each token of the answers that are trained on, by answers.
+// A number for each token of each trained answer: [answer][token].
 using ByToken = std::vector<std::vector<double>>;
 
 ByToken by_token(const Pass& pass, const GeneratedAnswers& answers,
@@ -62,7 +62,7 @@ void Online::begin_step(const Pass& pass, std::int64_t step) {
     throw UserError(Exit::checkpoint,
                     "the checkpoint has no answers for its next step: objective.num_iterations or "
                     "objective.steps_per_generation changed");
-  next_ = step;  // until there are answers
+  next_ = step;  // if generating throws, no answers are there for the step
   const RewardedAnswers given = respondent_.give(pass, *p_.answers, generation);
   put(*p_.answers, generation, given);
   measure(*p_.answers, given);
@@ -72,14 +72,16 @@ void Online::begin_step(const Pass& pass, std::int64_t step) {
     measure(all);
     add_values(all);
   } else if (p_.answers->steps() > 1) {
-    // As in TRL: where a later step uses the answers too, ratios are to the policy that gave them.
+    // Later steps use the answers too. As in TRL, their ratios are relative to the policy that generated the
+    // answers.
     add_old(pass);
   }
   if (file_) write(step + 1, generation, given);
   next_ = step + 1;
 }
 
-// GRPO's loss is that of a pass over the answers, as TRL has it; PPO's is what it maximises, negative.
+// Answers the held-out prompts before an evaluation. Returns PPO's loss, the negative of the reward that it
+// maximises. Returns nothing for GRPO: as in TRL, its loss is computed by a pass over the answers.
 std::optional<double> Online::begin_evaluation(const Pass& pass) {
   root_ = pass.policy.store->communicator().rank() == 0;
   const RewardedAnswers given = respondent_.give(pass, *p_.held_out, 0);
@@ -91,7 +93,8 @@ std::optional<double> Online::begin_evaluation(const Pass& pass) {
   return -figures_["objective/rlhf_reward"];
 }
 
-// An answer without a reward teaches nothing: to GRPO its advantage is 0, to PPO it has no tokens.
+// Stores a generation's answers. An answer without a reward changes nothing: its advantage is 0 for GRPO, and
+// PPO does not train it.
 void Online::put(GeneratedAnswers& answers, std::int64_t generation, const RewardedAnswers& given) {
   const ScaleRewards scale =
       ppo() ? ScaleRewards::none : p_.config.scale_rewards.value_or(ScaleRewards::group);
@@ -128,7 +131,7 @@ std::vector<Trajectory> Online::trajectories(const Pass& pass, const GeneratedAn
   return all;
 }
 
-// Log-probabilities as training computes them, of the policy that gave the answers.
+// Adds the log-probabilities of the policy that generated the answers, computed as in training.
 void Online::add_old(const Pass& pass) {
   const ByToken logps =
       by_token(pass, *p_.answers, [&](const Batch& b) { return p_.learning->logps(pass, b, false); });
@@ -158,7 +161,7 @@ void Online::measure(const GeneratedAnswers& answers, const RewardedAnswers& giv
   if (!ppo()) figures_["frac_reward_zero_std"] = totals[2];
 }
 
-// Means over answers, of those that have a reward.
+// Adds PPO's columns: means over the answers that have a reward.
 void Online::measure(const std::vector<Trajectory>& all) {
   double n = 0, score = 0, kl = 0, entropy = 0, worth = 0;
   for (const Trajectory& t : all) {
@@ -177,7 +180,8 @@ void Online::measure(const std::vector<Trajectory>& all) {
   figures_["objective/rlhf_reward"] = worth / n;
 }
 
-// Figures of a generation are the same on all ranks, and count once.
+// Returns the columns' sums and counts. A generation's figures are the same on all ranks, so only rank 0
+// counts them.
 std::vector<double> Online::take_columns() {
   std::vector<double> sums = p_.learning->take_columns();
   sums.resize(2 * columns_.size());

@@ -1,5 +1,6 @@
-// GRPO and PPO on answers that the policy gives itself, by the weights that a step begins with: what they are
-// worth to each, and the passes over them. Evaluations answer the held-out prompts in the same way.
+// GRPO and PPO with answers that the policy generates, with the weights at the beginning of a step. Computes
+// the answers' advantages and runs the passes over them. Evaluations answer the held-out prompts in the same
+// way.
 #pragma once
 #include <map>
 #include <memory>
@@ -15,8 +16,8 @@ namespace ft {
 
 struct OnlineParts {
   const ObjectiveConfig& config;
-  std::unique_ptr<Objective> learning;   // on answers that are given
-  GeneratedAnswers *answers, *held_out;  // null: of none such
+  std::unique_ptr<Objective> learning;   // trains on given answers
+  GeneratedAnswers *answers, *held_out;  // null: no training or no evaluation
   std::int64_t vocab_size = 0;
 };
 
@@ -36,11 +37,12 @@ class Online final : public Objective {
   }
   std::vector<std::string> columns() const override { return columns_; }
   std::vector<double> take_columns() override;
-  // The answers, where the next step goes on with them.
+  // Returns the answers if the next step uses them too.
   std::vector<double> state(Ctx&, Communicator&) const override;
   void set_state(const std::vector<double>&) override;
 
-  // On rank 0, in the run's folder, which has the rows of the steps before `step`.
+  // Writes rollouts.jsonl into the run's folder, on rank 0. The file may already have rows of steps before
+  // `step`.
   void write_to(const std::string& folder, std::int64_t step);
   Measures shares() { return respondent_.shares(); }
   void tell(Respondent::Progress begun) { respondent_.tell(std::move(begun)); }
@@ -58,13 +60,14 @@ class Online final : public Objective {
   OnlineParts p_;
   Respondent respondent_;
   std::vector<std::string> columns_;
-  std::map<std::string, double> figures_;  // of the last generation, until they are taken
+  std::map<std::string, double> figures_;  // columns of the last generation, until they are taken
   std::optional<RolloutsFile> file_;
-  std::int64_t next_ = 0;  // step
+  std::int64_t next_ = 0;  // the next step
   bool root_ = true;
 };
 
-// Puts it in the place of the run's objective; null where that does not generate.
+// Replaces the run's objective by an Online objective and returns it. Returns null if the run does not
+// generate answers.
 Online* go_online(BuiltObjective&, const RunConfig&, const BuiltModel&, BuiltData&);
 
 }  // namespace ft

@@ -46,7 +46,7 @@ RewardedAnswers Respondent::give(const Pass& pass, const GeneratedAnswers& answe
   return given;
 }
 
-// The end token is an answer's last one, so the chooser knows none.
+// Generates the answers. The chooser knows no end token, because an answer includes its end token.
 Respondent::Tokens Respondent::generate(const Pass& pass, const GeneratedAnswers& answers,
                                         std::int64_t generation) {
   const std::vector<std::int64_t> places = answers.places(generation);
@@ -97,7 +97,7 @@ std::vector<RewardedAnswer> Respondent::as_texts(const GeneratedAnswers& answers
   return all;
 }
 
-// On rank 0; what goes wrong there is an error of all ranks.
+// Computes the rewards on rank 0. An error there becomes an error of all ranks.
 std::vector<double> Respondent::judge(Communicator& comm, const GeneratedAnswers& answers,
                                       std::int64_t generation, const Tokens& given) {
   std::vector<double> numbers;
@@ -124,7 +124,7 @@ std::vector<double> Respondent::judge(Communicator& comm, const GeneratedAnswers
   return numbers;
 }
 
-// By the reward model, of prompts and answers as they are.
+// Returns the reward model's scores of prompts and answers, as tokens.
 std::vector<double> Respondent::score(const Pass& pass, const GeneratedAnswers& answers,
                                       std::int64_t generation, const Tokens& given) {
   const std::vector<std::int64_t> places = answers.places(generation);

@@ -1,6 +1,7 @@
-// A policy's answers to prompts, and what rewards them: all ranks answer, each a part; rank 0 has the
-// answers rewarded; all know everything. What a token is depends on the seed, the answer's number and the
-// token's place in it, and on neither ranks, stage nor the number of answers at once.
+// Generates a policy's answers to prompts and has them rewarded. Each rank generates a part of the answers,
+// rank 0 computes the rewards, and all ranks get all answers and rewards. A token depends on the seed, the
+// answer's number and the token's place in it, but not on the number of ranks, the stage or the number of
+// answers at once.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -24,14 +25,14 @@ struct RespondentParts {
   std::unique_ptr<Tokenizer> tokenizer;  // null: there is none
   GenerationShape shape;
   std::string scorer = {};    // the reward model's name; empty: none
-  std::int32_t padding = -1;  // of it
+  std::int32_t padding = -1;  // the reward model's padding token
 };
 
-// The answers of a generation, in the order of their numbers.
+// The answers and rewards of a generation, in the order of the answers' numbers.
 struct RewardedAnswers {
   std::vector<std::vector<std::int32_t>> tokens;
-  std::vector<std::vector<double>> each;  // (rewards, answers)
-  std::vector<double> sums;               // (answers) NaN: nothing rewards it
+  std::vector<std::vector<double>> each;  // [reward][answer]
+  std::vector<double> sums;               // [answer]; NaN: no reward
 };
 
 class Respondent {
@@ -40,18 +41,18 @@ class Respondent {
 
   RewardedAnswers give(const Pass&, const GeneratedAnswers&, std::int64_t generation);
 
-  const std::vector<std::string>& names() const { return names_; }  // of rewards
+  const std::vector<std::string>& names() const { return names_; }  // names of the rewards
   bool ended(const std::vector<std::int32_t>& answer) const;
   bool has_texts() const { return p_.tokenizer != nullptr; }
   std::string text(std::span<const std::int32_t>) const;
 
-  // Figures of a generation by TRL's names, and all the names.
+  // Columns of a generation, with TRL's names; the names of all columns.
   std::map<std::string, double> figures(const RewardedAnswers&) const;
   std::vector<std::string> columns() const;
-  // The shares that generating and rewarding took of the time since the last call.
+  // Returns the shares of the time since the last call that were spent on generating and on rewarding.
   Measures shares();
-  void log_to(const std::string& folder);  // what rewards may write
-  // `begun` is called as answers are begun, with how many of this rank's there are.
+  void log_to(const std::string& folder);  // folder for the files that rewards write
+  // Reports progress: `begun` of `of` answers of this rank.
   using Progress = std::function<void(std::int64_t begun, std::int64_t of)>;
   void tell(Progress begun) { begun_ = std::move(begun); }
 
@@ -72,9 +73,9 @@ class Respondent {
   std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
 };
 
-// f of each of `batches` micro-batches, which ranks take in turns: its numbers, one batch behind another, on
-// all ranks. size: how many a batch has. Ranks make their passes together: one without a batch repeats the
-// last.
+// Calls f for each of `batches` micro-batches, which ranks take in turns. Returns its numbers, one batch
+// after another, on all ranks. `size`: numbers of a batch. All ranks make the same number of passes: a rank
+// without a batch repeats the last.
 std::vector<double> of_batches(const Pass&, std::int64_t batches,
                                const std::function<std::size_t(std::int64_t)>& size,
                                const std::function<std::vector<double>(std::int64_t)>& f);

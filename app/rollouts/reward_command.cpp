@@ -27,7 +27,7 @@ std::string question(const RewardedAnswer& a) {
   return json_text(line, -1) + "\n";
 }
 
-// How a process ended, in words; empty: it has not.
+// Waits up to `patience` seconds. Returns how a process ended, as text; empty: it still runs.
 std::string ending(int pid, double patience) {
   const auto until = Clock::now() + std::chrono::duration<double>(patience);
   int status = 0;
@@ -43,13 +43,13 @@ std::string ending(int pid, double patience) {
 
 RewardCommand::~RewardCommand() { stop(2); }
 
-// It may end by itself when there is nothing more to read.
+// Ends the program: closes its input, waits up to `patience` seconds for it to end by itself, then kills it.
 void RewardCommand::stop(double patience) {
   if (child_.pid == 0) return;
   child_.input = Socket();
   child_.output = Socket();
   const bool gone = !ending(child_.pid, patience).empty();
-  ::kill(-child_.pid, SIGKILL);  // with all that it started
+  ::kill(-child_.pid, SIGKILL);  // the program and all its children
   if (!gone) ::waitpid(child_.pid, nullptr, 0);
   child_ = {};
 }
@@ -97,7 +97,7 @@ void RewardCommand::exchange(std::string_view& out) {
   if (fds[2].revents != 0) {
     const ssize_t n = ::send(child_.input.fd(), out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n > 0) out.remove_prefix(static_cast<std::size_t>(n));
-    if (n < 0 && errno != EAGAIN && errno != EINTR) out = {};  // it reads no more; what it wrote says why
+    if (n < 0 && errno != EAGAIN && errno != EINTR) out = {};  // it stopped reading; its output tells why
   }
   if (fds[1].revents != 0) hear(child_.errors, true);
   if (fds[0].revents != 0) hear(child_.output, false);

@@ -8,7 +8,7 @@
 namespace ft {
 namespace {
 
-// A line that a lost machine left unfinished is none.
+// Returns true for a row of a step up to `step`; false for a line that a crash left incomplete.
 bool is_up_to(const std::string& line, std::int64_t step) {
   const Json row = Json::parse(line, nullptr, false);
   return row.is_object() && row.contains("step") && row["step"].is_number_integer() && row["step"] <= step;

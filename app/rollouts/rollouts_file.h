@@ -1,6 +1,6 @@
-// rollouts.jsonl: what a run generated, a line for each answer in the order of their numbers. The rows are
-// of type rollouts_tokenized, with more columns; ft generate with the settings of the run gives the same
-// answers to them.
+// rollouts.jsonl: all answers that a run generated, a line for each, in the order of their numbers. The rows
+// have the columns of type rollouts_tokenized and more. ft generate with the run's settings gives the same
+// answers.
 #pragma once
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -12,10 +12,10 @@ namespace ft {
 
 class RolloutsFile {
  public:
-  // Keeps rows of steps up to `step` that are there.
+  // Keeps the file's rows of steps up to `step`, and removes later ones.
   RolloutsFile(const std::string& path, std::int64_t step);
   void add(const Json& row);
-  void flush();  // once for each generation
+  void flush();  // call once for each generation
 
  private:
   RunFile file_;

@@ -1,4 +1,4 @@
-// How a run's own answers are sampled, and what memory that takes.
+// Sampling settings of the answers that a run generates, and the memory for them.
 #pragma once
 #include "app/config/config.h"
 #include "data/preference/generated.h"
@@ -7,17 +7,17 @@
 
 namespace ft {
 
-// Tokens are a function of training.seed, the answer's number and the token's place in it.
+// Returns the settings. Tokens depend only on training.seed, the answer's number and the token's place in it.
 GenerationConfig sampling_of(const RunConfig&);
 
-// The shape of a rank's part of a generation, generation.batch_size answers at a time; `prompt` is the
-// longest.
+// Returns the shape of a rank's part of a generation, with generation.batch_size answers at a time. `prompt`:
+// tokens of the longest prompt.
 GenerationShape generation_shape_of(const RunConfig&, std::int64_t prompt, std::int64_t answers);
-// The largest shape of the generations that are trained on and of those of evaluations, where there are any.
+// Returns the largest shape of training's and evaluations' generations; either may be null.
 GenerationShape generation_shape_of(const RunConfig&, const GeneratedAnswers* train,
                                     const GeneratedAnswers* eval);
 
-// How many answers of a generation a rank gives.
+// Returns the number of a generation's answers that a rank generates.
 std::int64_t answers_of_rank(const RunConfig&);
 
 }  // namespace ft

@@ -12,7 +12,7 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kShown = 5;  // samples for people, unless they say how many
+constexpr std::int64_t kShown = 5;  // default number of samples in text output
 
 Dataset dataset_of(const SampleReader::Window& window, const LoadContext& context) {
   auto store = std::make_shared<SampleStore>(context.seq2seq.has_value(), context.rows.kind);
@@ -23,7 +23,8 @@ Dataset dataset_of(const SampleReader::Window& window, const LoadContext& contex
   return {std::move(store), std::move(rows)};
 }
 
-// The first samples of a stream in the order of its datasets: files are read as far as they are shown.
+// Shows the first samples of a stream in the order of its datasets. Reads the files only as far as it shows
+// them.
 void show_stream(const RunConfig& config, const DataShowArgs& args, Screen& out) {
   constexpr std::int64_t kWindow = 1024;  // rows in memory at a time
   const auto tokenizer = std::make_shared<std::shared_ptr<const Tokenizer>>();

@@ -1,4 +1,4 @@
-// ft data show: the samples that a configuration trains on, as the model sees them.
+// ft data show: prints the samples that a configuration trains on, as the model sees them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,7 +10,7 @@ namespace ft {
 
 struct DataShowArgs : ConfigArgs {
   bool json = false;
-  std::optional<std::int64_t> limit;  // samples
+  std::optional<std::int64_t> limit;  // number of samples
 };
 Exit data_show(const DataShowArgs&);
 

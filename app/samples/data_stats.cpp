@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 40;
 
-// Powers of two around the lengths there are, and the configuration's own.
+// Returns powers of two up to the longest sample, and the configured limit.
 std::vector<std::int64_t> limits_for(std::int64_t smallest, std::int64_t longest, std::int64_t configured) {
   std::vector<std::int64_t> limits{configured};
   for (std::int64_t length = smallest; length < 2 * longest && limits.size() < 12; length *= 2)
@@ -34,7 +34,7 @@ std::string percent(std::int64_t part, std::int64_t whole) {
   return show::percent(static_cast<double>(part), static_cast<double>(whole));
 }
 
-// Spread and histogram of what is called `what`.
+// Prints the spread and a histogram of lengths; `what` names the samples.
 void print_lengths(const LengthStatistics& s, const char* what, Screen& out) {
   out.line(str("tokens per ", what, ": ", show::count(s.shortest), " to ", show::count(s.longest),
                ", median ", show::count(s.median), ", 95 % at most ", show::count(s.p95)));
@@ -128,7 +128,7 @@ void tell_samples(const DataConfig& config, const Dataset& data, Truncation trun
     print_table(s, config.max_seq_length, truncation, out);
 }
 
-// Sources and targets are cut each to a length of its own.
+// Prints statistics of sources and targets, which have separate length limits.
 void tell_pairs(const DataConfig& config, const Dataset& data, Truncation truncation, bool json,
                 Screen& out) {
   constexpr std::int64_t kSmallest = 16;

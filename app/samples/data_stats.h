@@ -1,4 +1,4 @@
-// ft data stats: how long the samples of a run are, and what each limit of their lengths would cost.
+// ft data stats: prints the lengths of a run's samples, and the cost of each length limit.
 #pragma once
 #include "app/config/args.h"
 #include "engine/core/error.h"

@@ -17,7 +17,7 @@ struct Token {
   bool special = false;
 };
 
-// The token's text as it reads: a space in place of the vocabulary's symbol for it.
+// Returns the token's text, with a space for the vocabulary's symbol of a space.
 Token shown(const Tokenizer* tokenizer, std::int32_t id) {
   if (!tokenizer || id >= tokenizer->size()) return {std::to_string(id), false};
   const std::string name = tokenizer->token(id);
@@ -29,26 +29,26 @@ bool is_byte(const std::string& token) {
   return token.size() == 6 && token.starts_with("<0x") && token.ends_with('>');
 }
 
-// Whether the vocabulary is written in the byte-level alphabet, where \u0120 is a space.
+// True if the vocabulary is written in the byte-level alphabet, where \u0120 is a space.
 bool is_byte_level(const Tokenizer* tokenizer) {
   return tokenizer && tokenizer->id("\xC4\xA0") && !tokenizer->id("\xE2\x96\x81");
 }
 
-// The bytes that a token stands for, where its name is not its text; else nothing.
+// Returns the bytes that a token stands for if its name is not its text; else nothing.
 std::string bytes_of(const Tokenizer* tokenizer, std::int32_t id, bool byte_level) {
   const Token token = shown(tokenizer, id);
   if (is_byte(token.text)) return {static_cast<char>(std::stoi(token.text.substr(3, 2), nullptr, 16))};
   return byte_level && !token.special ? from_byte_level(token.text).value_or("") : "";
 }
 
-// Tokens of `ids`; those that only together are text become one.
+// Returns the tokens of `ids`. Joins tokens that are text only together.
 std::vector<Token> shown(const Tokenizer* tokenizer, std::span<const std::int32_t> ids) {
   const bool byte_level = is_byte_level(tokenizer);
   std::vector<Token> tokens;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     Token token = shown(tokenizer, ids[i]);
     std::string bytes;
-    std::size_t end = i;  // of the tokens that `bytes` are of
+    std::size_t end = i;  // end of the tokens in `bytes`
     do {
       const std::string more = bytes_of(tokenizer, ids[end], byte_level);
       if (more.empty()) break;
@@ -65,7 +65,7 @@ std::vector<Token> shown(const Tokenizer* tokenizer, std::span<const std::int32_
   return tokens;
 }
 
-// Tokens of one kind, trained or not, as lines behind a margin.
+// Shows consecutive tokens, all trained or all not, as lines after a margin.
 void show_stretch(const std::vector<Token>& tokens, bool trained, Screen& out) {
   const std::string margin = trained ? out.green("+ ") : "  ";
   std::string line = margin;
@@ -85,7 +85,7 @@ void show_stretch(const std::vector<Token>& tokens, bool trained, Screen& out) {
   if (line != margin) out.line(line, Screen::kWhole);
 }
 
-// The target of an encoder-decoder's sample.
+// Shows the target of an encoder-decoder's sample.
 void show_target(const Tokenizer* tokenizer, std::span<const std::int32_t> labels, Screen& out) {
   std::vector<std::int32_t> trained;
   std::copy_if(labels.begin(), labels.end(), std::back_inserter(trained),
@@ -120,7 +120,7 @@ Json answers_json(const Dataset& data, std::int64_t i) {
   return row;
 }
 
-// A prompt, and its answers one behind another.
+// Shows a prompt, and its answers one after another.
 void show_answers(const Dataset& data, std::int64_t i, const Tokenizer* tokenizer, Screen& out) {
   const Parted first = parted(data[i], data.seq2seq());
   show_stretch(shown(tokenizer, first.prompt), false, out);
@@ -133,7 +133,7 @@ void show_answers(const Dataset& data, std::int64_t i, const Tokenizer* tokenize
   show_stretch(shown(tokenizer, parted(data.rejected(i), data.seq2seq()).answer), true, out);
 }
 
-// A sample that is an input and its labels.
+// Shows a sample that has an input and labels.
 void show_stretches(std::span<const std::int32_t> ids, std::span<const std::int32_t> labels,
                     const Tokenizer* tokenizer, Screen& out) {
   for (std::size_t begin = 0, end = 0; begin < ids.size(); begin = end) {
@@ -141,7 +141,7 @@ void show_stretches(std::span<const std::int32_t> ids, std::span<const std::int3
     while (end < ids.size() && (labels[end] != kIgnored) == trained) ++end;
     show_stretch(shown(tokenizer, ids.subspan(begin, end - begin)), trained, out);
   }
-  // A label that is another token than the input's is rare enough to be said.
+  // Labels that differ from the input's token are rare; each gets a line.
   const auto other = [&](std::size_t t) { return labels[t] != kIgnored && labels[t] != ids[t]; };
   for (std::size_t t = 0; t < ids.size(); ++t)
     if (other(t))

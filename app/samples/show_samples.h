@@ -1,4 +1,4 @@
-// Training samples for people and for programs: what `ft data show` prints.
+// Prints training samples for people and for programs (ft data show).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,15 +10,15 @@
 
 namespace ft {
 
-// One JSON object a line: input_ids, labels, source.
+// Prints one JSON object a line: input_ids, labels, source.
 void show_samples_json(const Dataset& data, std::optional<std::int64_t> limit, Screen& out);
 
-// A sample: a line that begins with `title`, and its text. Lines that begin with + are trained; tokens are
-// parted by |, special ones shown by name. Without a tokenizer the ids themselves.
+// Prints a sample: a line that begins with `title`, and its text. Lines that begin with + are trained; |
+// separates tokens, and special tokens are shown by name. Without a tokenizer prints the ids.
 void show_sample(const Dataset& data, std::int64_t i, const std::string& title, const Tokenizer* tokenizer,
                  Screen& out);
 
-// Some of them, and a line about all.
+// Prints up to `limit` samples, and a line about all.
 void show_samples(const Dataset& data, const Tokenizer* tokenizer, std::int64_t limit, Screen& out);
 
 }  // namespace ft

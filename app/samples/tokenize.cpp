@@ -11,12 +11,12 @@ namespace {
 
 const std::string kInput = "standard input";
 
-// The next line without its end; at most kLongestRow bytes are held.
+// Reads the next line without its line feed. Keeps at most kLongestRow bytes.
 bool read_line(std::istream& in, std::string& line, const Place& at) {
   line.clear();
   std::string part(std::size_t{1} << 16, '\0');
   while (in.getline(part.data(), static_cast<std::streamsize>(part.size())) || in.gcount() > 0) {
-    const bool whole = !in.fail();  // fails without a line feed within the buffer
+    const bool whole = !in.fail();  // fails if the buffer holds no line feed
     const auto count = static_cast<std::size_t>(in.gcount()) - (whole && !in.eof() ? 1 : 0);
     line.append(part.data(), count);
     if (static_cast<std::int64_t>(line.size()) > kLongestRow)

@@ -1,4 +1,4 @@
-// ft tokenize: text to token ids and back, one JSON value per line.
+// ft tokenize: converts text to token ids and back, one JSON value per line.
 #pragma once
 #include <iosfwd>
 #include <string>
@@ -9,17 +9,17 @@ namespace ft {
 
 struct TokenizeOptions {
   std::string model;                 // folder
-  bool no_special_tokens = false;    // without what the tokenizer puts around a text
-  bool decode = false;               // lines are arrays of ids, and become texts
+  bool no_special_tokens = false;    // without the special tokens around a text
+  bool decode = false;               // lines are lists of ids and become texts
   bool skip_special_tokens = false;  // decoding leaves special tokens out
 };
 
-// Reads lines from `in` until its end; blank ones are skipped. What is wrong with a line is a UserError (exit
-// 3) that names it; the lines before it have been answered by then.
+// Reads lines from `in` until its end and skips blank ones. Throws UserError (input) that names a wrong line;
+// the lines before it are answered by then.
 void tokenize(const Tokenizer& tokenizer, const TokenizeOptions& options, std::istream& in,
               std::ostream& out);
 
-// The command: stdin to stdout.
+// Runs the command, from stdin to stdout.
 void tokenize_command(const TokenizeOptions& options);
 
 }  // namespace ft

@@ -10,12 +10,13 @@ namespace {
 
 constexpr int kLeastWidth = 20, kLeastHeight = 3;
 
-// How one character is divided into dots.
+// Dots of a character, across and down.
 struct Grid {
   int across, down;
 };
 
-// Means of the finite values that fall into each of `columns` columns; fewer values have a column each.
+// Returns the means of the finite values in each of `columns` columns. If there are fewer values, each has a
+// column.
 std::vector<double> means(const std::vector<double>& values, int columns) {
   const std::size_t n = values.size(), count = std::min(n, static_cast<std::size_t>(columns));
   std::vector<double> out;
@@ -32,7 +33,7 @@ std::vector<double> means(const std::vector<double>& values, int columns) {
   return out;
 }
 
-// dots[y][x], y from the top, joined from one column to the next.
+// Returns dots[y][x], y from the top, with neighbouring columns joined.
 std::vector<std::vector<bool>> dots(const std::vector<double>& values, double low, double high, int height) {
   std::vector<std::vector<bool>> out(static_cast<std::size_t>(height), std::vector<bool>(values.size()));
   const auto row = [&](double v) {
@@ -49,12 +50,12 @@ std::vector<std::vector<bool>> dots(const std::vector<double>& values, double lo
   return out;
 }
 
-// U+2800 and its dots in UTF-8.
+// Returns U+2800 with these dots in UTF-8.
 std::string braille(unsigned bits) {
   return {'\xE2', static_cast<char>(0xA0 + (bits >> 6)), static_cast<char>(0x80 + (bits & 0x3F))};
 }
 
-// Unicode's numbers of the dots of a braille character, line by line.
+// Unicode's bits of the dots of a braille character, line by line.
 constexpr unsigned kBraille[4][2] = {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}};
 
 }  // namespace

@@ -17,7 +17,7 @@ std::string printed(const char* format, int precision, double x) {
   return std::string(text.data(), static_cast<std::size_t>(n));
 }
 
-// Commas into the digits before the point.
+// Inserts commas into the digits before the point.
 std::string with_commas(std::string text) {
   const std::size_t first = text.starts_with('-') ? 1 : 0;
   std::size_t end = text.find('.');
@@ -28,7 +28,8 @@ std::string with_commas(std::string text) {
 
 std::string not_finite(double x) { return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf"; }
 
-// Powers of ten: 4.2e3 has 3, also after rounding to `significant` digits (999.6 with 3 has 3).
+// Returns the power of ten: 4.2e3 has 3, also after rounding to `significant` digits (999.6 with 3 digits has
+// 3).
 int exponent(double x, int significant) {
   const std::string text = printed("%.*e", significant - 1, x);
   return std::atoi(text.c_str() + text.find('e') + 1);

@@ -38,7 +38,8 @@ void Progress::begin(const RunHeader& header) {
   screen_.line("");
 }
 
-// The first steps weigh equally, later the last fifty or so: a machine may become slower or faster.
+// Estimates the time of a step. The first steps weigh equally, later about the last fifty, because a
+// machine's speed may change.
 void Progress::progress(const StepRow& row) {
   first_step_.reset();
   const auto now = Clock::now();
@@ -68,7 +69,7 @@ double Progress::seconds_left() const {
   return step_seconds_ * static_cast<double>(std::max<std::int64_t>(0, header_.steps - row_.step));
 }
 
-// A third of the screen at most; what has been said stays in sight.
+// Returns the loss curve, at most a third of the screen high, so that earlier lines stay visible.
 std::string Progress::curve(int width) const {
   constexpr int kLeast = 18, kMostLines = 8, kMostColumns = 100;
   const int height = screen_.height();
@@ -87,7 +88,7 @@ void Progress::draw() {
   });
 }
 
-// A log gets one line about the first step, if it takes long.
+// Prints one line about the first step to a log, if the step takes long.
 void Progress::micro_step(std::int64_t micro_batch, std::int64_t of) {
   constexpr double kLong = 5;  // seconds
   micro_batch_ = micro_batch;

@@ -1,6 +1,6 @@
-// A training run as people watch it: the lines at its start; one live line on a terminal, or a plain line at
-// every logging step elsewhere, and above the live line the course of the loss, if asked for; evaluations and
-// checkpoints above it; and at the end what was made and what to type next.
+// Shows a training run to people: lines at the start; during the run a live line on a terminal, or a plain
+// line at every logging step elsewhere; above the live line the loss curve, if asked for, evaluations and
+// checkpoints; at the end the results and the next commands to type.
 #pragma once
 #include <atomic>
 #include <optional>
@@ -33,7 +33,7 @@ class Progress final : public Report {
   using Clock = std::chrono::steady_clock;
   void labelled(const std::vector<LabelledLine>& lines);
   void draw();
-  std::string curve(int width) const;  // "": none
+  std::string curve(int width) const;  // "": there is none
   void print();
   StepView view() const { return {header_, row_, seconds_left(), micro_batch_, micro_batches_}; }
   double seconds_left() const;  // negative: unknown
@@ -41,15 +41,15 @@ class Progress final : public Report {
 
   Screen& screen_;
   bool silent_, warns_, draws_curve_;
-  std::vector<double> losses_;  // of every step, for the curve
+  std::vector<double> losses_;  // losses of all steps, for the curve
   std::optional<std::int64_t> steps_per_print_;
   RunHeader header_;
   StepRow row_;
   Course course_;
   std::int64_t timed_steps_ = 0;
-  double step_seconds_ = 0;  // mean of the last steps, evaluations and checkpoints among them
+  double step_seconds_ = 0;  // mean time of the last steps, with evaluations and checkpoints
   Clock::time_point last_step_{};
-  // The step under way. The ticker reads them, and draws the live line until the first step has ended.
+  // State of the current step. The ticker reads it, and draws the live line until the first step has ended.
   std::atomic<std::int64_t> micro_batch_ = 0, micro_batches_ = 0;
   std::optional<Ticker> first_step_;
 };

@@ -11,7 +11,7 @@
 namespace ft {
 namespace {
 
-// q_proj is q: in a list of projections the ending says nothing.
+// Returns names without "_proj": in a list of projections the ending is redundant.
 std::string short_names(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 12;
   std::string out;
@@ -82,7 +82,7 @@ std::string rate_text(const RunHeader& h) {
              h.usual_rate.empty() ? "" : " (default of " + h.usual_rate + ": training.learning_rate)");
 }
 
-// Prompts have no targets: the run answers them itself.
+// Describes the data. Prompts have no targets, because the run answers them itself.
 std::string sample_text(const DataHeader& d) {
   const std::string tokens = show::quantity(static_cast<double>(d.tokens)) + " tokens";
   if (d.target_tokens == 0) return str(show::plural(d.samples, "prompt"), ", ", tokens);
@@ -138,7 +138,7 @@ std::string evaluation_line(const EvalRow& row) {
 
 namespace {
 
-// A run that was stopped says first how it goes on.
+// Returns the last lines. A stopped run first says how to continue.
 std::vector<LabelledLine> ending_lines(const RunHeader& h, const Summary& s) {
   const std::string at = str("after step ", show::count(s.step), " of ", show::count(h.steps));
   std::string text = str(show::duration(s.train_runtime), ", ", show::speed(s.train_tokens_per_second));

@@ -1,5 +1,5 @@
-// The text of a training run for people: the lines at its start, the live line, the lines at its end. Pure
-// functions from rows to text; Progress decides when and where they are shown.
+// The texts of a training run for people: the lines at its start, the live line, the lines at its end. Pure
+// functions from rows to text; Progress decides when and where to show them.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,10 +8,10 @@
 
 namespace ft {
 
-// A line of the form "model    LlamaForCausalLM, ..."; the label is shown bold, the text indented behind it.
+// A line of the form "model LlamaForCausalLM, ...". The label is bold; the text is indented after it.
 struct LabelledLine {
   std::string label, text;
-  bool whole = false;  // never broken into several lines: a path or a command, to be copied
+  bool whole = false;  // never wrapped, because it is a path or command to copy
 };
 constexpr int kLabelWidth = 9;
 
@@ -20,36 +20,37 @@ std::string sample_text(const DataHeader& data);  // 7,473 samples, 1.60 M token
 std::string rate_text(const RunHeader& header);   // 1.0e-06, linear (default of dpo: training.learning_rate)
 std::vector<LabelledLine> header_lines(const RunHeader& header);
 
-// Columns of numbers, the least important of which are left out until the line fits `width` (0: all fit).
-// Without `bar` no bar is drawn in the room that is left.
+// The numbers for a step's line. The least important columns are dropped until the line fits `width` (0: no
+// limit). With Bar::none no bar fills the rest of the line.
 struct StepView {
   const RunHeader& header;
   const StepRow& row;
   double seconds_left = 0;                          // negative: unknown
-  std::int64_t micro_batch = 0, micro_batches = 0;  // of the step under way; 0: none is
+  std::int64_t micro_batch = 0, micro_batches = 0;  // of the current step; 0: no step runs
 };
 enum class Bar : std::uint8_t { none, ascii, utf8 };
 std::string step_line(const StepView& view, int width, Bar bar);
-// While the first step is under way, for so many seconds.
+// Returns the live line of the first step, which has run for `seconds`.
 std::string first_step_line(const StepView& view, double seconds);
 std::string evaluating_line(const StepView& view, std::int64_t done, std::int64_t of);
 std::string answering_line(const StepView& view, std::int64_t done, std::int64_t of);
 
-std::string measures_text(const Measures& measures);  // "  bleu 71.2  chrf 80.1"; "" for none
+std::string measures_text(const Measures& measures);  // "  bleu 71.2  chrf 80.1"; "" if there are none
 std::string evaluation_line(const EvalRow& row);
 std::string saved_line(std::int64_t step, double seconds, const std::filesystem::path& path);
 
-// Losses and rewards over the run, for its last lines.
+// Losses and rewards of the run, for its last lines.
 struct Course {
-  std::vector<double> loss;       // first and last logged; empty: none
-  std::vector<EvalRow> held_out;  // first and last
+  std::vector<double> loss;       // first and last logged loss; empty: none
+  std::vector<EvalRow> held_out;  // first and last evaluation
   double best = 0;                // lowest held-out loss
   std::int64_t best_step = 0;     // 0: none yet
-  std::vector<double> reward;     // of steps whose answers were rewarded
-  // Steps with rewarded answers; those among them in which all answers to a prompt got the same reward.
+  std::vector<double> reward;     // rewards of steps with rewarded answers
+  // Number of steps with rewarded answers; number of those in which all answers to a prompt got the same
+  // reward.
   std::int64_t rewarded = 0, alike = 0;
 
-  // Takes the rewards among a step's columns.
+  // Notes the rewards among a step's columns.
   void take_rewards(const Measures& columns);
   void add(const EvalRow& row) {
     if (better(row.eval_loss, best_step ? std::optional(best) : std::nullopt, false)) {

@@ -70,7 +70,7 @@ std::string Screen::coloured(const char* code, const std::string& text) const {
   return o_.colour ? "\x1b[" + std::string(code) + "m" + text + "\x1b[0m" : text;
 }
 
-// Breaks at spaces so that no line is longer than the screen; a word longer than that stays whole.
+// Breaks a text at spaces so that no line is longer than the screen. Does not break a longer word.
 std::string Screen::wrapped(const std::string& text, int indent) const {
   const int width = this->width();
   if (width == 0 || indent == kWhole || show::columns(text) <= width) return text + "\n";
@@ -81,7 +81,7 @@ std::string Screen::wrapped(const std::string& text, int indent) const {
     const std::size_t letter = text.find_first_not_of(' ', at);
     if (letter == std::string::npos) break;
     const std::size_t end = std::min(text.find(' ', letter), text.size());
-    const std::string word = text.substr(at, end - at);  // with the spaces before it
+    const std::string word = text.substr(at, end - at);  // includes the spaces before the word
     const std::int64_t columns = show::columns(word);
     if (used > margin && used + columns > width) {
       const std::string bare = text.substr(letter, end - letter);
@@ -96,7 +96,8 @@ std::string Screen::wrapped(const std::string& text, int indent) const {
   return out + "\n";
 }
 
-// Rows of the terminal that the live lines take: one that was made narrower has broken them.
+// Returns the terminal rows of the live lines. A terminal that became narrower has broken them into more
+// rows.
 std::int64_t Screen::rows() const {
   const std::int64_t width = this->width();
   if (width <= 0) return std::ssize(shown_);
@@ -105,9 +106,9 @@ std::int64_t Screen::rows() const {
   return sum;
 }
 
-// Draws over the live lines that are there, if they take as many rows.
+// Draws over the old live lines if they take as many rows.
 std::string Screen::drawn() {
-  const int width = std::max(1, this->width() - 1);  // the last column would make some terminals wrap
+  const int width = std::max(1, this->width() - 1);  // text in the last column would make some terminals wrap
   const std::string text = make_(width);
   const std::int64_t lines = 1 + std::count(text.begin(), text.end(), '\n'), there = rows();
   std::string out;
@@ -126,7 +127,7 @@ std::string Screen::drawn() {
   return out;
 }
 
-// Erases from the last row up to the first.
+// Erases the live lines, from the last row up to the first.
 std::string Screen::erased() {
   std::string out = shown_.empty() ? "" : "\r\x1b[K";
   for (std::int64_t row = rows(); row > 1; --row) out += "\x1b[A\x1b[K";

@@ -1,5 +1,5 @@
-// The screen for people: standard error. On a terminal it can keep a live line at the bottom, or a few,
-// redrawn in place; anywhere else (a file, a job's log) it writes only whole lines and no control characters.
+// The screen for people: standard error. On a terminal it can keep one or a few live lines at the bottom,
+// redrawn in place. Elsewhere (a file, a job's log) it writes only complete lines and no control characters.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -16,9 +16,9 @@ class Screen {
   struct Options {
     bool live = false;  // a live line is drawn
     bool colour = false;
-    bool utf8 = false;            // may draw with more than ASCII
-    std::function<int()> width;   // columns now; empty: lines are not wrapped
-    std::function<int()> height;  // lines now; empty: it is no terminal
+    bool utf8 = false;            // may draw characters outside ASCII
+    std::function<int()> width;   // current columns; empty: lines are not wrapped
+    std::function<int()> height;  // current lines; empty: not a terminal
     std::function<void(const std::string&)> write;
   };
   explicit Screen(Options options) : o_(std::move(options)) {}
@@ -26,26 +26,27 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // Standard error as it is: colour on a terminal unless NO_COLOR is set or TERM is dumb. `progress` is
-  // logging.progress; with bar there is a live line even without a terminal, with full only on one.
+  // Returns options for this process's stderr: colour on a terminal unless NO_COLOR is set or TERM is dumb.
+  // `progress` is logging.progress: "bar" draws a live line even without a terminal, "full" only on a
+  // terminal.
   static Options standard_error(ProgressStyle progress = ProgressStyle::by_terminal);
-  // Standard output for a command's answer: no live line, colour as above.
+  // Returns options for stdout, for a command's answer: no live line, colour as for stderr.
   static Options standard_output();
 
   bool live() const { return o_.live; }
   bool utf8() const { return o_.utf8; }
-  int width() const;   // columns; 0: not limited
-  int height() const;  // lines; 0: not known
+  int width() const;   // columns; 0: no limit
+  int height() const;  // lines; 0: unknown
 
-  // A whole line, above the live one. Words that do not fit go on in a next line, indented by `indent`, but
-  // with kWhole the line is left to the terminal.
+  // Writes a line above the live line. Wraps words that do not fit into next lines, indented by `indent`;
+  // with kWhole does not wrap.
   static constexpr int kWhole = -1;
   void line(const std::string& text, int indent = 0);
-  // What the live line shows from now on, or the live lines, one below the other; drawn at most ten times a
-  // second. `make` is called when it is drawn, with the columns there are. Several lines are for a screen
-  // whose height is known and greater.
+  // Sets the live line, or several of them one below the other. They are drawn at most ten times per second.
+  // Drawing calls `make` with the current number of columns. Several lines need a screen of known and greater
+  // height.
   void live_line(std::function<std::string(int)> make);
-  void clear();  // no live line any more
+  void clear();  // removes the live line
 
   std::string bold(const std::string& text) const { return coloured("1", text); }
   std::string dim(const std::string& text) const { return coloured("2", text); }
@@ -62,12 +63,12 @@ class Screen {
 
   Options o_;
   std::function<std::string(int)> make_;
-  std::vector<std::int64_t> shown_;  // columns of the live lines that are drawn
+  std::vector<std::int64_t> shown_;  // columns of the drawn live lines
   Clock::time_point last_{};
 };
 
-// A task of known size that may take a while: nothing for half a second, then a live line with what is done
-// and the time left, in units of `unit` ("bytes": as memory).
+// Shows the progress of a task of known size: nothing for half a second, then a live line with the finished
+// part and the remaining time. `unit` names the parts ("bytes": shown as memory).
 class Working {
  public:
   Working(Screen& screen, std::string what, std::string unit = "");

@@ -1,5 +1,5 @@
-// The line of a step, fitted to the screen: every part has a rank, and the last ranks are dropped first. A
-// wide screen has room for a bar.
+// Makes the line of a step fit the screen: every part has a rank, and the highest ranks are dropped first. A
+// wide screen also shows a bar.
 #include <algorithm>
 #include <cmath>
 
@@ -12,7 +12,7 @@ namespace {
 
 struct Part {
   std::string text;
-  int rank;  // 0 stays for ever
+  int rank;  // 0 is never dropped
 };
 
 constexpr int kSmallestBar = 10, kLargestBar = 40;
@@ -36,7 +36,7 @@ std::string drawn_bar(double done, int width, Bar kind) {
   return out;
 }
 
-// Empty where a step has one micro-batch.
+// Returns "" if a step has one micro-batch.
 std::string micro_batch_text(const StepView& v) {
   if (v.micro_batches < 2) return "";
   return str("micro-batch ", show::count(v.micro_batch), "/", show::count(v.micro_batches));
@@ -51,7 +51,7 @@ double part_done(const StepView& v) {
   return v.header.steps > 0 ? static_cast<double>(v.row.step) / static_cast<double>(v.header.steps) : 0;
 }
 
-// How often the better answer of a pair is preferred, and by how much; or what answers were rewarded with.
+// Returns the accuracy and margin of preferences, or the reward of answers.
 std::string preference_text(const Measures& columns) {
   std::string text;
   for (const auto& [name, value] : columns) {

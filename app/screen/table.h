@@ -1,4 +1,4 @@
-// Tables for people.
+// Text tables for people.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ft {
 
-// Cells of equal width in each column: the first to the left, the others to the right.
+// A table with aligned columns: the first left-aligned, the others right-aligned.
 class Table {
  public:
   void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }

@@ -1,5 +1,5 @@
-// The width of a text in columns, and cutting it to fit: a line that is redrawn in place must know, since one
-// column too many scrolls the screen.
+// Measures the width of a text in columns, and cuts it to fit. A line that is redrawn in place must not be
+// too long, because one column too many scrolls the screen.
 #include <algorithm>
 
 #include "app/screen/format.h"
@@ -8,7 +8,7 @@ namespace ft::show {
 namespace {
 
 struct Glyph {
-  std::size_t bytes;  // of this code point, or of a whole escape sequence
+  std::size_t bytes;  // bytes of the code point or escape sequence
   int width;
 };
 
@@ -18,7 +18,7 @@ char32_t code_point(const std::string& text, std::size_t at, std::size_t& bytes)
   bytes = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
   char32_t c = first < 0x80 ? first : first & (0xffu >> (bytes + 1));
   for (std::size_t i = 1; i < bytes; ++i) {
-    if (at + i >= text.size() || (byte(i) & 0xc0) != 0x80) {  // ill-formed: shown as one replacement mark
+    if (at + i >= text.size() || (byte(i) & 0xc0) != 0x80) {  // invalid UTF-8 is shown as a replacement mark
       bytes = i;
       return 0xfffd;
     }
@@ -29,7 +29,8 @@ char32_t code_point(const std::string& text, std::size_t at, std::size_t& bytes)
 
 bool between(char32_t c, char32_t first, char32_t last) { return c >= first && c <= last; }
 
-// The blocks that terminals draw wide, and the marks that they draw on top of the character before.
+// Returns the columns of a character: 2 in the blocks that terminals draw wide, 0 for marks on the character
+// before.
 int width_of(char32_t c) {
   if (c < 0x20 || c == 0x7f) return 0;
   if (between(c, 0x300, 0x36f) || between(c, 0x200b, 0x200f) || between(c, 0xfe00, 0xfe0f)) return 0;
@@ -76,7 +77,7 @@ std::string fit(const std::string& text, std::int64_t width) {
       full = true;
       out += dots;
     }
-    if (!full || (g.width == 0 && text[at] == '\x1b')) out.append(text, at, g.bytes);  // colours end as meant
+    if (!full || (g.width == 0 && text[at] == '\x1b')) out.append(text, at, g.bytes);  // colours must end
     used += full ? 0 : g.width;
     at += g.bytes;
   }

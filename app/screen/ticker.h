@@ -1,4 +1,4 @@
-// Calls a function at once and then every second, from a thread of its own, until the Ticker ends.
+// Calls a function at once and then every second in a separate thread, until the Ticker is destroyed.
 #pragma once
 #include <chrono>
 #include <condition_variable>

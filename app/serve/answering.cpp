@@ -7,7 +7,7 @@
 namespace ft {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{200};  // between two looks at whether the client is there
+constexpr std::chrono::milliseconds kLook{200};  // interval for checking that the client is connected
 
 }  // namespace
 

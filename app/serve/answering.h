@@ -1,4 +1,4 @@
-// The answers to a request on their way to its client.
+// Sends the answers of a request to its client.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -13,11 +13,11 @@
 
 namespace ft {
 
-// The form of a reply, as the request asks for it.
+// The form of a reply, as the request asked for it.
 struct AnsweringRules {
   ReplyFrame frame;
   const Tokenizer* tokenizer = nullptr;
-  std::vector<std::string> echoes;  // texts before the answers, of each question; empty: none
+  std::vector<std::string> echoes;  // texts before each question's answers; empty: none
   bool logprobs = false, likeliest = false;
   ToolUse tools;
   bool usage_at_end = false;
@@ -28,30 +28,31 @@ class Answering {
  public:
   using OnDone = std::function<void(const std::string& finish, const Usage&, double seconds)>;
   Answering(Desk& desk, QuestionList questions, AnsweringRules rules, OnDone on_done);
-  // A client that goes before its answer is complete gives it up.
+  // Gives up unfinished answers: their client has disconnected.
   ~Answering() { desk_.give_up(questions_); }
   Answering(const Answering&) = delete;
   Answering& operator=(const Answering&) = delete;
 
-  // Waits for all of it. Throws ApiError where there is no answer; `gone`: whether nobody waits any more.
+  // Waits for all answers and returns the reply. Throws ApiError if there is no answer. `gone`: the client
+  // has disconnected.
   std::string whole(const std::function<bool()>& gone);
-  // The next server-sent events; nothing after the last one.
+  // Returns the next server-sent events; nothing after the last one.
   std::optional<std::string> next(const std::function<bool()>& gone);
 
  private:
   // The progress of one answer.
   struct Given {
-    std::vector<ScoredToken> scored;  // tokens that are still to be sent
+    std::vector<ScoredToken> scored;  // tokens that are not sent yet
     std::int64_t offset = 0;          // characters before them
     CallGate gate;
     bool over = false;
   };
   bool is_over() const;
-  // "stop", "length" or "tool_calls"; ApiError where something else ended the answer.
+  // Returns "stop", "length" or "tool_calls". Throws ApiError if the answer ended for another reason.
   static std::string finish_of(const Desk::News&, const CallingAnswer&);
   CallingAnswer calls_of(const Desk::News&) const;
   Json logprobs_of(Given&);
-  // Adds the events of a stream that news are. Throws ApiError as finish_of().
+  // Adds the events that report the news to the stream. Throws ApiError like finish_of().
   void add_events(const Desk::News&, std::string& out);
   std::string first_events();
   void done(const std::string& finish);

@@ -27,13 +27,14 @@ HttpReply Api::answer(const HttpRequest& request) {
     return error_reply(e);
   } catch (const UserError& e) {
     return error_reply({400, e.what()});
-  } catch (const std::exception&) {  // its text is for those who run the server
+  } catch (const std::exception&) {  // the text is for the server's operator only
     return error_reply({500, "internal error"});
   }
 }
 
-// A page in a browser on this machine can send requests here, but it can neither name this machine's own
-// address in them nor say that their body is JSON without being asked first.
+// Checks that the caller may ask. A page in a browser on this machine can send requests here. But it cannot
+// give this machine's own address as host, and the browser asks the server first before it sends a body as
+// JSON.
 void Api::check_caller(const HttpRequest& r) const {
   if (rules_.loopback && rules_.key.empty() && !is_own_address(host_of(r.host)))
     throw ApiError(403, "requests have to name this machine's own address, such as localhost");
@@ -42,7 +43,7 @@ void Api::check_caller(const HttpRequest& r) const {
 }
 
 HttpReply Api::route(const HttpRequest& r) {
-  const bool health = r.path == "/health";  // whoever watches over servers knows no key
+  const bool health = r.path == "/health";  // monitoring needs no key
   if (!health) check_caller(r);
   const bool chat = r.path == "/v1/chat/completions";
   const bool completions = chat || r.path == "/v1/completions";

@@ -1,4 +1,4 @@
-// OpenAI's API over a desk: what each path does. Called by many threads at once.
+// OpenAI's API: the reply to each path, with answers from a desk. Many threads call it at once.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -16,13 +16,13 @@ namespace ft {
 class Api {
  public:
   struct Rules {
-    std::string key;           // "": anybody may ask
-    bool loopback = true;      // only requests that name this machine's own address are answered
-    std::int64_t context = 0;  // tokens of a prompt and its answer; of an encoder-decoder's answer
+    std::string key;           // "": no key is needed
+    bool loopback = true;      // accept only requests to this machine's own address
+    std::int64_t context = 0;  // tokens of prompt and answer; encoder-decoders: of the answer
     std::int64_t sources = 0;  // encoder-decoders: tokens of a source
-    std::int64_t body = 0;     // bytes, for messages
+    std::int64_t body = 0;     // bytes of a request, for messages
   };
-  // A finished answer, for whoever keeps a log. Called by the threads of clients.
+  // A finished answer, for a log. Called by the clients' threads.
   struct Done {
     std::string model, finish;
     Usage usage;
@@ -37,7 +37,8 @@ class Api {
   void check_caller(const HttpRequest&) const;
   HttpReply complete(const HttpRequest&, bool chat);
   const Voice& voice(const std::string& name) const;
-  // The questions of a request, in the order of its answers. Adds their tokens and echoes to the rules.
+  // Returns the questions of a request, in the order of its answers. Adds their tokens and echoes to the
+  // rules.
   QuestionList questions(Ask&, const Voice&, AnsweringRules&);
   std::shared_ptr<Question> question(const Ask&, const Voice&, std::vector<std::int32_t> ids,
                                      std::int64_t copy);
@@ -52,7 +53,7 @@ class Api {
   Rules rules_;
   std::function<void(const Done&)> on_done_;
   std::int64_t started_;  // seconds since 1970
-  std::string run_;       // names this run in the ids of answers
+  std::string run_;       // this run's name, in the ids of answers
   std::atomic<std::uint64_t> asked_{0}, drawn_{0};
 };
 

@@ -1,4 +1,4 @@
-// What a client did wrong, as OpenAI's API says it: a status, and {"error": {message, type, param, code}}.
+// A client's mistake in the form of OpenAI's API: a status, and {"error": {message, type, param, code}}.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -12,7 +12,7 @@ struct ApiError : std::runtime_error {
         param(std::move(which)),
         code(std::move(what_code)) {}
   int status;
-  std::string param, code;  // "": null
+  std::string param, code;  // "": null in the reply
 };
 
 }  // namespace ft

@@ -9,10 +9,10 @@ namespace ft {
 namespace {
 
 constexpr std::size_t kMostStops = 16;
-constexpr std::size_t kLongestStop = 1024;  // bytes
+constexpr std::size_t kLongestStop = 1024;  // bytes of a stop string
 
-constexpr std::int64_t kMostAnswers = 2048;  // of a request
-constexpr std::int64_t kMostTop = 20;        // likeliest tokens beside one
+constexpr std::int64_t kMostAnswers = 2048;  // answers to a request
+constexpr std::int64_t kMostTop = 20;        // likeliest tokens reported for a token
 
 std::vector<std::string> stops(Fields& f) {
   const Json* v = f.find("stop");
@@ -46,8 +46,8 @@ void read_prompts(Fields& f, Ask& ask) {
   for (const Json& one : *v) ask.prompts.push_back(prompt_of(one));
 }
 
-// OpenAI's words for what transformers calls do_sample, temperature, top_p; and, as other servers have them,
-// transformers' own.
+// Reads the sampling settings: OpenAI's names for transformers' do_sample, temperature and top_p, and
+// transformers' other names, which other servers accept too.
 void read_sampling(Fields& f, Ask& ask) {
   GenerationConfig& g = ask.generation;
   const auto temperature = f.number("temperature", 0, 2), top_p = f.number("top_p", 0, 1);
@@ -81,7 +81,8 @@ void read_streaming(Fields& f, Ask& ask) {
   own.refuse_unknown();
 }
 
-// The probabilities of tokens: a number of the likeliest in completions, in chats a flag and such a number.
+// Reads the request for tokens' probabilities: the number of likeliest tokens in completions; a flag and that
+// number in chats.
 void read_logprobs(Fields& f, Ask& ask) {
   if (!ask.chat) {
     const Json* v = f.find("logprobs");
@@ -124,7 +125,7 @@ void refuse_missing(Fields& f, const Ask& ask) {
     f.neutral("best_of", {1, ask.n}, "; all n answers are given");
     f.neutral("suffix", {""}, "");
   }
-  f.find("user");  // a name for the client's own records
+  f.find("user");  // only for the client's own records
 }
 
 }  // namespace

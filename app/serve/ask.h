@@ -1,5 +1,5 @@
 // The body of a request to /v1/completions or /v1/chat/completions. Every field is used or refused by name. A
-// field without effect here must have the value with which it does nothing.
+// field that ft does not support must have the value with which it does nothing.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,27 +14,26 @@ namespace ft {
 
 struct AskedText {
   std::string text;
-  std::optional<std::vector<std::int32_t>> ids;  // in place of the text
+  std::optional<std::vector<std::int32_t>> ids;  // instead of the text
 };
 
 struct Ask {
   bool chat = false;
   std::string model;
-  ChatTurns turns;                         // chat
-  ToolUse tools;                           // chat
-  std::vector<AskedText> prompts;          // else
-  std::int64_t n = 1;                      // answers to each
-  std::optional<std::int64_t> max_tokens;  // nothing: as the server's settings say; 0: with echo only
+  ChatTurns turns;                         // chats only
+  ToolUse tools;                           // chats only
+  std::vector<AskedText> prompts;          // completions only
+  std::int64_t n = 1;                      // answers to each prompt
+  std::optional<std::int64_t> max_tokens;  // empty: the server's setting; 0: only with echo
   std::vector<std::string> stop;
   bool stream = false, usage_at_end = false;  // stream_options.include_usage
   bool seeded = false;
-  bool echo = false;  // a prompt stands before its answer
-  std::optional<std::int64_t>
-      logprobs;                 // so many of the likeliest tokens beside each; nothing: none asked for
-  GenerationConfig generation;  // the server's settings, with those of the request
+  bool echo = false;                     // put the prompt before its answer
+  std::optional<std::int64_t> logprobs;  // number of likeliest tokens to report; empty: no probabilities
+  GenerationConfig generation;           // the server's settings, changed by the request
 };
 
-// Throws ApiError. `settings`: those of the server, which the request may change.
+// Reads a request. `settings`: the server's, which the request may change. Throws ApiError.
 Ask read_ask(const std::string& body, bool chat, const GenerationConfig& settings);
 
 }  // namespace ft

@@ -11,14 +11,15 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kStopLook = 100;  // milliseconds between two looks at whether the server stops
+constexpr std::int64_t kStopLook = 100;  // milliseconds between checks that the server still runs
 
 }  // namespace
 
 Connection::Connection(int socket, const Limits& limits, const std::atomic<bool>& stop)
     : socket_(socket), limits_(limits), stop_(stop) {}
 
-// Closing while something has not been read would take the answer back from a client that is still sending.
+// Closes the connection after reading the rest of the request. Closing earlier would discard the answer of a
+// client that is still sending.
 Connection::~Connection() {
   constexpr std::chrono::seconds kPatience{2};
   shutdown(socket_, SHUT_WR);

@@ -5,7 +5,8 @@
 
 namespace ft {
 
-// A request's questions lie one behind another and share what wakes their client.
+// Adds the questions of a request. They are consecutive in the queue and share the variable that wakes their
+// client.
 bool Desk::ask(const QuestionList& questions) {
   const std::lock_guard lock(mutex_);
   std::size_t requests = 0;
@@ -122,7 +123,7 @@ bool Desk::token(const Prompt& p, std::int32_t token) {
   try {
     more = q.text.add(token);
     if (q.next) scored = q.next->of(token, q.likeliest);
-  } catch (const std::exception& e) {  // harms this answer and no other
+  } catch (const std::exception& e) {  // an error of this answer only
     const std::lock_guard lock(mutex_);
     q.error = e.what();
     return false;
@@ -149,7 +150,7 @@ void Desk::ended(const Prompt& p) {
   if (q.text.stopped()) return finish(p, stopped);
   if (q.tokens == p.max_new_tokens) return finish(p, at_length);
   if (over_early) return finish(p, cut);
-  finish(p, stopped, 1);  // the end token
+  finish(p, stopped, 1);  // counts the end token
 }
 
 void Desk::failed(const Prompt& p, const UserError& e) { finish(p, Question::State::failed, 0, e.what()); }

@@ -1,5 +1,5 @@
-// Between the threads that speak with clients and the one that computes: questions wait here in their order,
-// those of as many requests as there is room for, and answers grow here.
+// The meeting point of the clients' threads and the computing thread. A limited number of requests wait here,
+// in order, and their answers grow here.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -19,7 +19,7 @@
 
 namespace ft {
 
-// A prompt of a client's and its answer. The desk's mutex guards the members below the line.
+// A client's prompt and its answer. The desk's mutex guards the members below the line.
 struct Question {
   Question(Prompt p, TokenChooser c, TextStream t)
       : prompt(std::move(p)), chooser(std::move(c)), text(std::move(t)) {
@@ -30,52 +30,53 @@ struct Question {
 
   Prompt prompt;
   TokenChooser chooser;
-  std::size_t likeliest = 0;  // tokens that are told beside each, where the prompt asks for scores
-  bool answered = true;       // false: only the prompt's scores are wanted
-  // Used by the computing thread alone:
+  std::size_t likeliest = 0;  // likeliest tokens to report, if the prompt asks for scores
+  bool answered = true;       // false: the client wants only the prompt's scores
+  // Used only by the computing thread:
   TextStream text;
-  std::optional<LogProbabilities> next;  // of the token that is being chosen
+  std::optional<LogProbabilities> next;  // for the token that is being chosen
 
   enum class State { waiting, answering, stopped, at_length, failed, cut };
   // ----
   State state = State::waiting;
-  std::string news;                 // text that the client has not been given
-  std::vector<ScoredToken> scored;  // tokens that it has not been given
-  std::int64_t tokens = 0;          // of the answer, the end token included
-  std::string whole, raw;           // when it is over: the text; with special tokens
-  std::string error;                // failed: why
-  bool told = false;                // the client knows that it is over
-  bool given_up = false;            // nobody waits for the answer any more
-  // Shared by all questions of a request.
+  std::string news;                 // text that the client has not got yet
+  std::vector<ScoredToken> scored;  // tokens that the client has not got yet
+  std::int64_t tokens = 0;          // tokens of the answer, the end token included
+  std::string whole, raw;           // at the end: the text; the text with special tokens
+  std::string error;                // the reason, if it failed
+  bool told = false;                // the client has been told the end
+  bool given_up = false;            // the client has disconnected
+  // Wakes the client. Shared by all questions of a request.
   std::shared_ptr<std::condition_variable> changed = std::make_shared<std::condition_variable>();
 };
-using QuestionList = std::vector<std::shared_ptr<Question>>;  // of a request
+using QuestionList = std::vector<std::shared_ptr<Question>>;  // the questions of a request
 
 class Desk final : public PromptSource {
  public:
   explicit Desk(std::size_t most_waiting) : most_(most_waiting) {}
 
-  // For clients, all or none of a request's. False: too many requests are waiting, or the desk is closed.
+  // Adds all questions of a request or none; called by clients' threads. Returns false if too many requests
+  // wait or the desk is closed.
   bool ask(const QuestionList&);
   struct News {
-    std::size_t index = 0;  // of the question
+    std::size_t index = 0;  // index of the question
     std::string text;
     std::vector<ScoredToken> scored;
     Question::State state = Question::State::waiting;
     std::int64_t tokens = 0;
-    std::string whole, raw, error;  // when it is over
+    std::string whole, raw, error;  // set at the end
     bool over() const { return state > Question::State::answering; }
   };
-  // News of one of them since the last time; waits for some, but not longer than `patience`.
+  // Returns the news of one of the questions since the last call. Waits up to `patience` for news.
   std::optional<News> wait(const QuestionList&, std::chrono::milliseconds patience);
   void give_up(const QuestionList&);
   bool closed() const;
 
-  // For the thread that computes.
+  // For the computing thread:
   void wait_for_work(std::chrono::milliseconds patience);
-  void close();  // nothing new is taken; what waits is not answered
-  void cut();    // answers under way end where they are
-  void leave();  // nobody computes any more: whoever waits is told
+  void close();  // refuses new questions and cuts off waiting ones
+  void cut();    // ends the current answers early
+  void leave();  // no thread computes any more: wakes all clients
   std::size_t waiting() const;
 
   const Prompt* front() override;

@@ -1,4 +1,4 @@
-// The fields of a request, with errors that name the field. A null field counts as left out.
+// Reads the fields of a request. Errors name the field. A null field counts as left out.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 
 namespace ft {
 
-// All throw ApiError.
+// All members throw ApiError if a field is wrong.
 class Fields {
  public:
   explicit Fields(const Json& j) : json_(j) {}
@@ -21,7 +21,7 @@ class Fields {
   std::optional<double> number(const char* key, double least, double most);
   std::optional<std::int64_t> integer(const char* key, std::int64_t least, std::int64_t most);
   bool flag(const char* key, bool usual = false);
-  // Not available: only values that change nothing are allowed.
+  // Reads a field that ft does not support: allows only values that change nothing.
   void neutral(const char* key, const std::vector<Json>& values, const std::string& instead);
   void refuse_unknown() const;
 

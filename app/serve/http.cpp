@@ -18,20 +18,20 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kHeaders = std::int64_t{64} << 10;  // bytes of a request beside its body
-constexpr std::size_t kRequests = 1000;                    // of one connection
+constexpr std::int64_t kHeaders = std::int64_t{64} << 10;  // bytes of a request without its body
+constexpr std::size_t kRequests = 1000;                    // requests of a connection
 
-// A thread for each connection, up to a number of them. At that number the caller waits, which is the thread
-// that accepts: what comes then waits in the kernel's queue, which is short.
+// Starts a thread for each connection, up to a limit. At the limit the accepting thread waits, and new
+// connections wait in the kernel's queue, which is short.
 class Threads final : public httplib::TaskQueue {
  public:
   explicit Threads(std::int64_t most) : most_(most) {}
-  using Enqueued = decltype(std::declval<httplib::TaskQueue&>().enqueue({}));  // void, later bool
+  using Enqueued = decltype(std::declval<httplib::TaskQueue&>().enqueue({}));  // void; newer versions: bool
 
   Enqueued enqueue(std::function<void()> task) override {
     std::unique_lock lock(mutex_);
     while (changed_.wait(lock, [&] { return running_ < most_; }), !start(task))
-      changed_.wait_for(lock, kRetry);  // the machine has no thread left; some will end
+      changed_.wait_for(lock, kRetry);  // the machine has no thread left until some end
     ++running_;
     return Enqueued(true);
   }
@@ -41,12 +41,13 @@ class Threads final : public httplib::TaskQueue {
   }
 
  private:
-  // With the mutex held, so that the thread ends after it is counted. False: the machine has none to give.
+  // Starts a thread. Call it with the mutex held, so that the thread is counted before it ends. Returns false
+  // if the machine has no thread left.
   bool start(const std::function<void()>& task) try {
     std::thread([this, task] {
       try {
         task();
-      } catch (const std::exception&) {  // of one connection; the others go on
+      } catch (const std::exception&) {  // an error of this connection only
       }
       std::unique_lock done(mutex_);
       --running_;
@@ -63,7 +64,7 @@ class Threads final : public httplib::TaskQueue {
   std::condition_variable changed_;
 };
 
-// A connection as the library sees it.
+// Adapts a Connection to the library's stream.
 class LibraryStream final : public httplib::Stream {
  public:
   explicit LibraryStream(Connection& c) : connection_(c) {}
@@ -79,7 +80,8 @@ class LibraryStream final : public httplib::Stream {
   Connection& connection_;
 };
 
-// The library's function for one request has got more parameters over time: addresses, which nobody asks for.
+// Serves one request. Newer versions of the library have removed the parameters for addresses, which ft does
+// not use.
 bool serve_one(auto& process, httplib::Stream& stream, bool last, bool& closed) {
   const std::function<void(httplib::Request&)> nothing_to_add = [](httplib::Request&) {};
   if constexpr (requires { process(stream, last, closed, nothing_to_add); })
@@ -88,7 +90,7 @@ bool serve_one(auto& process, httplib::Stream& stream, bool last, bool& closed) 
     return process(stream, "", 0, "", 0, last, closed, nothing_to_add);
 }
 
-void listen_alone(socket_t s) {  // the library's own options let another program listen at the same port
+void listen_alone(socket_t s) {  // by default another program can listen at the same port
   const int yes = 1;
   setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
 }
@@ -99,7 +101,7 @@ class Listener final : public httplib::Server {
     new_task_queue = [this] { return new Threads(limits_.connections); };
     set_socket_options(listen_alone);
     set_tcp_nodelay(true);
-    set_keep_alive_max_count(kRequests);  // what replies say
+    set_keep_alive_max_count(kRequests);  // the number that replies report
     set_keep_alive_timeout(limits_.idle_seconds);
     const auto without_body = [this](const httplib::Request& request, httplib::Response& response) {
       answer(request, response, {});
@@ -112,7 +114,7 @@ class Listener final : public httplib::Server {
     Post(".*", with_body).Put(".*", with_body).Patch(".*", with_body);
   }
   std::atomic<bool> stopping{false};
-  std::atomic<int> at_work{0};  // requests
+  std::atomic<int> at_work{0};  // number of current requests
 
  private:
   struct Body {
@@ -157,7 +159,7 @@ class Listener final : public httplib::Server {
             const std::optional<std::string> piece = next();
             if (!piece) return sink.done(), true;
             return sink.write(piece->data(), piece->size());
-          } catch (const std::exception&) {  // the library would not
+          } catch (const std::exception&) {  // the library does not catch it
             return false;
           }
         });
@@ -185,7 +187,7 @@ class Listener final : public httplib::Server {
     return fine;
   }
 
-  // The connection that this thread serves: the library tells handlers nothing of it.
+  // Sets the connection that this thread serves, because the library does not pass it to handlers.
   void set_own_connection(Connection* c) {
     const std::lock_guard lock(mutex_);
     if (c)
@@ -227,7 +229,7 @@ HttpServer::HttpServer(const std::string& host, int port, HttpLimits limits, Han
 
 int HttpServer::port() const { return parts_->port; }
 
-// The library cuts streams when it is told to stop, so it is told when there are none.
+// Waits for the requests before it stops the library, because stopping cuts streams.
 HttpServer::~HttpServer() {
   constexpr std::chrono::milliseconds kCheck{5};
   parts_->listener.stopping = true;

@@ -1,6 +1,5 @@
-// An HTTP server for programs that speak JSON: whole replies, and streams of server-sent events. Bounded in
-// everything a client decides: connections at once, the bytes of a request, and the time it takes to send it
-// and to take the reply.
+// An HTTP server for programs that exchange JSON: complete replies, and streams of server-sent events. It
+// limits connections at once, the bytes of a request, and the time to send it and to receive the reply.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,34 +15,34 @@ struct HttpRequest {
   std::string method, path;
   std::string host, authorization, content_type;  // headers; "": none
   std::string body;
-  bool too_large = false;      // the body, which is not here then
-  std::function<bool()> gone;  // whether the client has closed the connection
+  bool too_large = false;      // the body is too large and left out
+  std::function<bool()> gone;  // returns true once the client has closed the connection
 };
 
 struct HttpReply {
   int status = 200;
   std::string body;                                          // JSON
-  std::vector<std::pair<std::string, std::string>> headers;  // besides those that every reply has
-  // Instead of a body: the next piece of a stream of server-sent events; nothing at its end.
+  std::vector<std::pair<std::string, std::string>> headers;  // in addition to the headers of every reply
+  // Instead of a body: returns the next piece of a stream of server-sent events, and nothing at its end.
   std::function<std::optional<std::string>()> next;
 };
 
 struct HttpLimits {
-  std::int64_t connections = 64;              // at once; others wait to be accepted
+  std::int64_t connections = 64;              // at once; more wait to be accepted
   std::int64_t body = std::int64_t{8} << 20;  // bytes
-  int request_seconds = 30;                   // for a request to arrive, from its first byte on
-  int write_seconds = 30;                     // for a client to take some bytes of a reply
-  int idle_seconds = 60;                      // of a connection between two requests
+  int request_seconds = 30;                   // for a request to arrive, from its first byte
+  int write_seconds = 30;                     // for a client to receive some bytes of a reply
+  int idle_seconds = 60;                      // for a connection between two requests
 };
 
 class HttpServer {
  public:
-  // Called in a thread for each connection; may wait.
+  // Answers a request. Called in a thread for each connection; may wait.
   using Handler = std::function<HttpReply(const HttpRequest&)>;
 
-  // Listens; port 0: any free one. UserError(Exit::config) when that cannot be.
+  // Listens; port 0: any free port. Throws UserError (config) if it cannot listen.
   HttpServer(const std::string& host, int port, HttpLimits, Handler);
-  // Waits for the replies under way; requests that have not arrived are not answered.
+  // Waits for the current replies. Does not answer requests that have not arrived completely.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -8,7 +8,7 @@
 namespace ft {
 namespace {
 
-// The token's text; bytes that are no whole character are written "bytes:\xe2\x82", as the API has it.
+// Returns the token's text; if its bytes are not complete characters "bytes:\xe2\x82", as in OpenAI's API.
 std::string name_of_token(const std::string& bytes) {
   if (is_utf8(bytes)) return bytes;
   static constexpr char kHex[] = "0123456789abcdef";
@@ -45,7 +45,7 @@ Json completion_logprobs(std::span<const ScoredToken> scored, const Tokenizer& t
     Json best = Json::object();
     for (const TokenLogprob& t : s.top) {
       const std::string name = name_of_token(token_bytes(tokenizer, t.token));
-      if (!best.contains(name)) best[name] = t.logprob;  // the likeliest of those that read the same
+      if (!best.contains(name)) best[name] = t.logprob;  // of tokens with the same text, the likeliest
     }
     likeliest.push_back(s.scored ? std::move(best) : Json());
   }

@@ -1,4 +1,4 @@
-// The probabilities of an answer's tokens in the words of OpenAI's API.
+// The probabilities of an answer's tokens, in the form of OpenAI's API.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <span>
@@ -9,11 +9,11 @@
 
 namespace ft {
 
-// For /v1/completions: tokens, token_logprobs, top_logprobs and text_offset, each a list. `offset`:
-// characters before the first token; afterwards, before the next one. `top`: the likeliest tokens were asked
-// for.
+// Returns the object of /v1/completions: the lists tokens, token_logprobs, top_logprobs and text_offset.
+// `offset`: number of characters before the first token; afterwards, before the next token. `top`: include
+// the likeliest tokens.
 Json completion_logprobs(std::span<const ScoredToken>, const Tokenizer&, bool top, std::int64_t& offset);
-// For /v1/chat/completions: content, a list of a token each.
+// Returns the object of /v1/chat/completions: content, a list with an element for each token.
 Json chat_logprobs(std::span<const ScoredToken>, const Tokenizer&);
 
 }  // namespace ft

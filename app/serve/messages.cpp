@@ -8,7 +8,7 @@
 namespace ft {
 namespace {
 
-// Returns a message's text: a string, or parts that are texts.
+// Turns a message's content into a string. It is a string or a list of text parts.
 void require_text(Json& content) {
   if (content.is_null() || content.is_string()) return;
   if (!content.is_array()) Fields::refuse("messages", "content is a string or a list of text parts");
@@ -22,7 +22,7 @@ void require_text(Json& content) {
   content = all;
 }
 
-// The API has a call's arguments as JSON text, templates as an object.
+// Converts calls' arguments from JSON text, as in the API, to objects, as templates read them.
 void open_arguments(Json& calls) {
   if (calls.is_null()) return;
   if (!calls.is_array()) Fields::refuse("messages", "tool_calls is a list");
@@ -39,7 +39,7 @@ void open_arguments(Json& calls) {
     try {
       Json open = text.empty() ? Json::object() : parse_json(text, {"arguments"}, {.unique_keys = false});
       if (open.is_object()) *arguments = std::move(open);
-    } catch (const UserError&) {  // no JSON: the template shows the model's own text
+    } catch (const UserError&) {  // not JSON: the template shows the model's own text
     }
   }
 }
@@ -60,7 +60,7 @@ ChatTurns read_turns(Fields& f, std::size_t bytes) {
     const auto role = message.is_object() ? message.find("role") : message.end();
     if (!message.is_object() || role == message.end() || !role->is_string())
       Fields::refuse("messages", "a message is an object with a role and a content");
-    if (*role == "developer") *role = "system";  // the newer word for the same
+    if (*role == "developer") *role = "system";  // the API's newer name for system
     if (const auto content = message.find("content"); content != message.end()) require_text(*content);
     if (const auto calls = message.find("tool_calls"); calls != message.end()) {
       open_arguments(*calls);

@@ -36,7 +36,7 @@ Json choice_json(const ReplyChoice& c, const char* part, Json content) {
           {"finish_reason", or_null(c.finish)}};
 }
 
-// Names are letters and digits, nine of them, because some chat templates refuse others.
+// Makes names of nine letters and digits, because some chat templates refuse other names.
 Json calls_json(const ReplyFrame& f, const ReplyChoice& c, bool numbered) {
   constexpr std::size_t kName = 9;
   Json all = Json::array();

@@ -1,4 +1,4 @@
-// Replies in the words of OpenAI's API.
+// Replies in the form of OpenAI's API.
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@
 
 namespace ft {
 
-// An answer's name, when it was asked for, the model that was asked.
+// An answer's id, its time, and the requested model.
 struct ReplyFrame {
   bool chat = false;
   std::string id, model;
@@ -27,17 +27,17 @@ struct ReplyChoice {
   std::string text;
   std::vector<ToolCall> calls{};
   Json logprobs{};       // null: none
-  std::string finish{};  // "stop", "length" or "tool_calls"; of a piece "": there is more to come
+  std::string finish{};  // "stop", "length" or "tool_calls"; "": more pieces follow
 };
 
 HttpReply error_reply(const ApiError&);
 HttpReply health_reply();
-// one: the model itself in place of a list of them.
+// `one`: replies with the model itself instead of a list.
 HttpReply models_reply(const std::vector<std::string>& names, std::int64_t created, bool one);
 std::string whole_reply(const ReplyFrame&, const std::vector<ReplyChoice>&, const Usage&);
 
-// Pieces of a stream, each a server-sent event.
-std::string first_event(const ReplyFrame&, std::size_t index);  // of a chat: who speaks; else nothing
+// Return pieces of a stream, each a server-sent event.
+std::string first_event(const ReplyFrame&, std::size_t index);  // for a chat its role, else nothing
 std::string piece_event(const ReplyFrame&, const ReplyChoice&);
 std::string usage_event(const ReplyFrame&, const Usage&);
 std::string error_event(const ApiError&);

@@ -13,15 +13,15 @@
 namespace ft {
 namespace {
 
-constexpr std::chrono::milliseconds kCheck{50};  // between two looks at signals, where there is no work
-constexpr std::chrono::seconds kGrace{30};       // for the answers under way when a signal comes
+constexpr std::chrono::milliseconds kCheck{50};  // interval of checking signals while idle
+constexpr std::chrono::seconds kGrace{30};       // time for the current answers after a signal
 constexpr std::int64_t kBody = std::int64_t{8} << 20;
-constexpr std::int64_t kSpareConnections = 24;  // besides those that wait or are answered
+constexpr std::int64_t kSpareConnections = 24;  // connections beyond waiting and answered requests
 constexpr std::int64_t kPassTokens = 2048;
-constexpr std::int64_t kScores = std::int64_t{8} << 20;  // of a prompt's tokens, in one pass
-constexpr std::int64_t kMostScored = 128;                // tokens
+constexpr std::int64_t kScores = std::int64_t{8} << 20;  // scores of a prompt's tokens in one pass
+constexpr std::int64_t kMostScored = 128;                // tokens whose scores one pass returns
 
-// As many prompts and answers at once as generation.batch_size says, each with the whole context.
+// Returns sizes for generation.batch_size prompts and answers at once, each with the full context.
 GenerationShape shape_of(const Answerer& a) {
   const GenerationConfig& g = a.config.generation;
   const std::int64_t context = a.context_length(), slots = g.batch_size;
@@ -38,7 +38,7 @@ GenerationShape shape_of(const Answerer& a) {
   return {{slots, g.max_length.value_or(g.max_new_tokens + 1), slots, context}, slots, context};
 }
 
-// What would be said of requests is not; how many, how long and how fast is.
+// Logs the number of tokens, the time and the speed of requests, but none of their texts.
 class Log {
  public:
   explicit Log(Screen& screen) : screen_(screen) {}
@@ -65,10 +65,10 @@ void check_exposure(const ServeArgs& args) {
                                       "--api-key-file FILE, or leave out --host"));
 }
 
-// The model's weights as ever, and those of the adapters beside it.
+// Starts the engine with the model's weights and its adapters' weights.
 std::unique_ptr<Engine> start_engine(Answerer& a, const GenerationShape& shape,
                                      const lora::AdapterChoice& adapters) {
-  auto base = std::move(a.built.base);  // the engine would read all of them from it
+  auto base = std::move(a.built.base);  // else start_engine loads all weights from it
   auto engine = start_engine(a, shape);
   a.built.base = std::move(base);
   engine->store.load([&, own = a.built.reader()](const Parameter& p, Tensor y, std::int64_t first) {
@@ -77,7 +77,8 @@ std::unique_ptr<Engine> start_engine(Answerer& a, const GenerationShape& shape,
   return engine;
 }
 
-// The server waits for its handlers, which wait for answers: an error while computing must not leave them so.
+// Wakes the handlers when the computing thread ends, also by an error: the server waits for its handlers, and
+// they wait for answers.
 class Leaving {
  public:
   explicit Leaving(Desk& desk) : desk_(desk) {}

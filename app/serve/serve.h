@@ -1,4 +1,4 @@
-// ft serve: answers over HTTP, in the words of OpenAI's API, for the tools that people have.
+// ft serve: answers over HTTP with OpenAI's API, so that existing clients can use it.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,15 +10,15 @@ namespace ft {
 
 struct ServeArgs : AnswererArgs {
   std::vector<std::string> adapters;  // NAME=DIR
-  std::string name;                   // of the model in requests
+  std::string name;                   // the model's name in requests
   std::string host = "127.0.0.1";
   int port = 8000;
   std::string key_file;           // empty: no key
-  std::int64_t max_waiting = 64;  // requests
+  std::int64_t max_waiting = 64;  // waiting requests
 };
 Exit serve(const ServeArgs&);
 
-// What a model is called in requests where nobody says: the last part of a path; an id on the hub whole.
+// Returns the default name of a model in requests: the last part of a path, or a complete hub id.
 std::string name_of_model(const std::string& as_written);
 
 }  // namespace ft

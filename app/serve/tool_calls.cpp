@@ -17,7 +17,7 @@ constexpr std::string_view kPython = "<|python_tag|>";
 
 void skip_space(std::string_view& text) { text = strip_left(text); }
 
-// Takes the whole object or list that the text begins with; nothing if there is none.
+// Removes the JSON object or list at the beginning of the text and returns it; nothing if there is none.
 std::optional<Json> take_json(std::string_view& text) {
   skip_space(text);
   if (text.empty() || (text[0] != '{' && text[0] != '[')) return std::nullopt;
@@ -54,7 +54,7 @@ std::optional<ToolCall> call_of(const Json& value) {
     const auto given = value.find(key);
     if (given == value.end() || given->is_null()) continue;
     if (given->is_string())
-      call.arguments = given->get<std::string>();  // JSON text already
+      call.arguments = given->get<std::string>();  // already JSON text
     else if (given->is_object())
       call.arguments = json_text(*given, -1);
     else
@@ -66,7 +66,7 @@ std::optional<ToolCall> call_of(const Json& value) {
 
 using Calls = std::vector<ToolCall>;
 
-// <tool_call>, one after another; the last may lack its end.
+// Reads consecutive <tool_call> elements; the last may lack its end.
 Calls hermes(std::string_view text) {
   Calls calls;
   for (std::size_t at = text.find(kOpen); at != std::string_view::npos; at = text.find(kOpen)) {
@@ -79,7 +79,8 @@ Calls hermes(std::string_view text) {
   return calls;
 }
 
-// Objects, or lists of them, with signs between them; `whole`: the text is nothing else, or there are none.
+// Reads objects, or lists of objects, separated by the characters of `between`. With `whole` there are no
+// calls if the text contains anything else.
 Calls objects(std::string_view text, std::string_view between, bool whole) {
   Calls calls;
   for (skip_space(text); !text.empty(); skip_space(text)) {
@@ -96,7 +97,7 @@ Calls objects(std::string_view text, std::string_view between, bool whole) {
   return calls;
 }
 
-// Behind each [TOOL_CALLS] a list, or a name and its arguments.
+// Reads the list, or the name and its arguments, after each [TOOL_CALLS].
 Calls mistral(std::string_view text) {
   Calls calls;
   while (!text.empty()) {
@@ -134,7 +135,7 @@ CallingAnswer find_calls(const std::string& answer, const std::vector<std::strin
   std::string_view rest = strip_left(all);
   const bool marked = rest.starts_with(kPython);
   if (marked) rest.remove_prefix(kPython.size());
-  // Special tokens that end a turn may stand behind it.
+  // Special tokens that end a turn may follow.
   while (rest.ends_with("|>")) {
     const auto begin = rest.rfind("<|");
     if (begin == std::string_view::npos) break;

@@ -1,6 +1,6 @@
-// Calls of tools in an answer, as the usual families write them: <tool_call>{...}</tool_call> (Hermes, Qwen),
-// {"name": ..., "parameters": ...} alone, perhaps behind <|python_tag|> (Llama 3), and behind [TOOL_CALLS] a
-// list, or NAME[ARGS]{...} (Mistral).
+// Finds calls of tools in an answer, in the forms of the usual model families: <tool_call>{...}</tool_call>
+// (Hermes, Qwen); {"name": ..., "parameters": ...} alone or after <|python_tag|> (Llama 3); a list or
+// NAME[ARGS]{...} after [TOOL_CALLS] (Mistral).
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,23 +9,23 @@
 namespace ft {
 
 struct ToolCall {
-  std::string name, arguments;  // arguments: JSON text of an object
+  std::string name, arguments;  // `arguments`: JSON text of an object
 };
 struct CallingAnswer {
-  std::string content;  // before the calls
+  std::string content;  // text before the calls
   std::vector<ToolCall> calls;
 };
 
-// `answer`: with its special tokens. Without calls in it, or where one cannot be read, there are none.
-// `names`: of the tools; only they are looked for where nothing but JSON marks a call.
+// Finds the calls. `answer`: with its special tokens. Returns none if the answer has none or one cannot be
+// read. `names`: the tools; if only JSON marks a call, calls of other names do not count.
 CallingAnswer find_calls(const std::string& answer, const std::vector<std::string>& names);
 
-// An answer on its way to a stream, from which calls are held back.
+// Holds back possible calls in an answer that is streamed.
 class CallGate {
  public:
-  // The text that is certainly no call.
+  // Adds text. Returns the text that is certainly not part of a call.
   std::string add(const std::string& piece);
-  // The rest, when the answer is over and has no calls.
+  // Returns the rest; call it at the end of an answer without calls.
   std::string finish();
 
  private:

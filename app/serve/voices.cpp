@@ -19,7 +19,7 @@ std::vector<Voice> make_voices(const Answerer& a, const std::string& model_name,
   all[0].name = model_name;
   all[0].tokenizer = &a.text();
   all[0].asking.emplace(a);
-  (void)all[0].asking->has_turns();  // or the error that says why not
+  (void)all[0].asking->has_turns();  // throws if its template cannot be read
   for (std::size_t i = 0; i < adapters.size(); ++i) {
     Voice& v = all[i + 1];
     v.name = adapters[i].name;

@@ -30,7 +30,8 @@ std::string text_of(double rate) {
   return out.str();
 }
 
-// Steps of the whole run. UserError where nothing is held out to compare rates by.
+// Returns the steps of the complete run. Throws UserError (config) if there is no held-out data to compare
+// rates.
 std::int64_t steps_of_run(const RunConfig& config) {
   const BuiltModel built = build_model(config, Weights::ignore);
   const int ranks = grid_of(config.distributed).data;
@@ -63,7 +64,7 @@ class RateSearch {
     std::vector<TriedRate> first, last;
     for (int i = 0; i < kFirstRates; ++i)
       if (!measure(i - kFirstRates / 2, kFirstShare, first)) return stopped();
-    // The best rate may lie outside of what was tried.
+    // The best rate may lie outside the tried rates.
     if (const auto beyond = step_beyond(first, best_of(first)))
       if (!measure(*beyond, kFirstShare, first)) return stopped();
     const LastRound round = last_round(first);
@@ -97,7 +98,7 @@ class RateSearch {
     return str("learning_rate=", text_of(rate), ",max_steps=", steps);
   }
 
-  // Trains with a rate, or reads what an earlier start measured. False: it was stopped.
+  // Trains with a rate, or reads the result of an earlier start. Returns false if the user stopped it.
   bool measure(int step, double share, std::vector<TriedRate>& tried) {
     const double rate = rate_at(config_.training.learning_rate, step);
     const RunConfig config = with(rate, share);
@@ -107,7 +108,7 @@ class RateSearch {
     row.result = "done";
     if (!is_as_before(path, config) || !read_measured(config.training.output_dir, row)) {
       std::error_code none;
-      std::filesystem::remove(path + ".json", none);  // without checkpoints it begins again
+      std::filesystem::remove(path + ".json", none);  // without checkpoints the run starts over
       bool stop = false;
       const RunEnd end = run_train(path, config, signals_, stop, [&](const std::string& last) {
         screen_.live_line([=](int) { return str(name, "  ", last); });
@@ -134,7 +135,7 @@ class RateSearch {
     return true;
   }
 
-  // For the widths of columns.
+  // Returns a row with the widest values, for the widths of columns.
   std::vector<SweepRow> widest() const {
     return {{.name = "", .values = {"0.000043", std::to_string(steps_)}, .result = {}}};
   }
@@ -166,7 +167,7 @@ class RateSearch {
   }
 
   std::string name_, folder_;
-  std::vector<std::string> given_;  // settings of the command line
+  std::vector<std::string> given_;  // settings given on the command line
   RunConfig config_;
   std::int64_t steps_ = 0, trained_ = 0;
   SweepTable table_;

@@ -1,16 +1,17 @@
-// ft sweep --find learning_rate, successive halving in two rounds: seven rates, a cube root of ten apart
-// around the configuration's, train on a sixteenth of the run's steps; two of the same grid, where the lowest
-// loss is then expected, on a half. Each run has the whole schedule, on its share of the steps, so that rates
-// are compared where the run would use them. Together they cost less than one and a half runs.
+// ft sweep --find learning_rate: successive halving in two rounds. First, seven rates around the
+// configuration's, a cube root of ten apart, train for a sixteenth of the run's steps. Then two rates of the
+// same grid, where the lowest loss is then expected, train for a half. Each run uses the complete schedule
+// for its number of steps, so that rates are compared as the run would use them. Together they cost at most
+// one and a half runs.
 //
 // The longer a run, the lower its best rate, about as the -0.32nd power of its length (Bjorck et al.,
 // "Scaling optimal LR across token horizons", 2024). That is 0.87 of a step of the grid from a sixteenth to a
-// half, and less than a third of one from there to the whole run, so the better one of the last two is the
-// result.
+// half, and less than a third of a step from a half to the complete run, so the better of the last two rates
+// is the result.
 //
-// Where the first losses are level over several rates, hardly anything has been learned yet, as by new
-// adapters in a few steps: all that they tell is which rates are too high. Then three rates around the
-// highest of the level ones train on a third.
+// If several rates have equal first losses, hardly anything has been learned yet, as by new adapters in a few
+// steps. The losses then tell only which rates are too high. In that case three rates around the highest of
+// the equal ones train for a third.
 #pragma once
 #include <optional>
 #include <string>
@@ -22,34 +23,36 @@
 
 namespace ft {
 
-// Of the first round: the share of the run's steps, how many rates, and how many within a thousandth of the
-// lowest loss it takes to call them level.
+// The first round: the share of the run's steps; the number of rates; and the number of rates within a
+// thousandth of the lowest loss that counts as equal losses.
 inline constexpr double kFirstShare = 1.0 / 16;
 inline constexpr int kFirstRates = 7, kLevelRates = 3;
 
-// The grid around a rate: `rate` times 10^(step / 3), of two digits.
+// Returns a rate of the grid: `rate` times 10^(step / 3), rounded to two digits.
 double rate_at(double rate, int step);
 
-// A rate of the grid and its held-out loss, NaN where that is not finite.
+// A rate of the grid and its held-out loss; NaN if the loss is not finite.
 struct TriedRate {
   int step;
   double loss;
 };
-// The one of the lowest loss, the lower rate of equals. UserError where no loss is finite.
+// Returns the rate with the lowest loss; of equal losses the lower rate. Throws UserError (numeric) if no
+// loss is finite.
 TriedRate best_of(const std::vector<TriedRate>& tried);
-// The step beyond one of those that were tried, where it is the lowest or the highest; none: it is between
-// others.
+// Returns the step below or above the tried ones if the given rate is the lowest or highest of them, else
+// nothing.
 std::optional<int> step_beyond(const std::vector<TriedRate>& tried, const TriedRate&);
-// The last round: neighbours on the grid from `lowest` on, each on a share of the run's steps.
+// The rates of the last round: neighbours on the grid from `lowest` on. `share`: their part of the run's
+// steps.
 struct LastRound {
   int lowest, rates;
   double share;
 };
-// Around the lowest point of the parabola through the best and its neighbours, lowered for the longer run; of
-// level losses around the highest rate.
+// Chooses the last round: around the lowest point of the parabola through the best rate and its neighbours,
+// moved down for the longer run. With equal losses, around the highest of their rates.
 LastRound last_round(const std::vector<TriedRate>& first);
 
-// Held-out loss over the rate, a line for each round. Rows' values are rate and steps.
+// Draws the held-out loss over the rate, a line for each round. The values of a row are rate and steps.
 std::string rate_svg(const std::vector<SweepRow>& rows, const std::string& title);
 
 Exit find_rate(const ConfigArgs& args);

@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::size_t kMostRuns = 10'000;
 
-struct Value {  // of one setting in one run
+struct Value {  // a setting's value in a run
   std::string path;
   Json value;
-  std::string place;  // its key in the tree of settings
+  std::string place;  // key in the tree of settings
 };
 using Point = std::vector<Value>;
 
@@ -34,7 +34,7 @@ void check_path(const SettingsText& tree, const std::string& path, const std::st
   if (path.starts_with("sweep.")) refuse(tree, place, "settings of the sweep itself cannot be swept");
 }
 
-// The choices of one key of the grid, or the bundles: each a point's part.
+// Returns the axes of the grid: the values of each key, and the bundles.
 std::vector<std::vector<Point>> axes_of(const SettingsText& tree, const std::string& without) {
   std::vector<std::vector<Point>> axes;
   const Json sweep = tree.value.value("sweep", Json::object());
@@ -64,7 +64,7 @@ std::vector<std::vector<Point>> axes_of(const SettingsText& tree, const std::str
   return axes;
 }
 
-// Every combination, the last axis changing fastest.
+// Returns all combinations; the last axis changes fastest.
 std::vector<Point> product(const SettingsText& tree, const std::vector<std::vector<Point>>& axes) {
   std::vector<Point> all{{}};
   for (const auto& axis : axes) {
@@ -83,7 +83,8 @@ std::vector<Point> product(const SettingsText& tree, const std::vector<std::vect
 
 std::string shown(const Json& v) { return v.is_string() ? v.get<std::string>() : v.dump(); }
 
-// Letters, digits and a few signs: no separator of folders, nothing that a shell reads.
+// Makes a file name of letters, digits and a few signs, without characters that separate folders or that a
+// shell reads.
 std::string file_name(const SweepRun& run, std::set<std::string>& taken) {
   constexpr std::size_t kLongest = 120;
   std::string name;

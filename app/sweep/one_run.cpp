@@ -12,7 +12,7 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kLargest = 1 << 24;  // bytes of a file that a sweep or its runs wrote
+constexpr std::int64_t kLargest = 1 << 24;  // bytes of a file of a sweep or its runs
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// learning_rate.svg: held-out loss over the learning rate, which is logarithmic; a line for each round.
+// learning_rate.svg: the held-out loss over the learning rate on a logarithmic axis, a line for each round.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -28,7 +28,7 @@ constexpr const char* kRateStyle =
 struct Measured {
   double rate, loss;
 };
-using Rounds = std::map<std::int64_t, std::vector<Measured>>;  // by steps
+using Rounds = std::map<std::int64_t, std::vector<Measured>>;  // by number of steps
 
 Rounds rounds_of(const std::vector<SweepRow>& rows) {
   Rounds rounds;
@@ -39,7 +39,7 @@ Rounds rounds_of(const std::vector<SweepRow>& rows) {
   return rounds;
 }
 
-// What is drawn: a rate that is far too high must not flatten the others of its round.
+// Removes losses that are far too high, because they would flatten the others of their round.
 void leave_out_the_worst(Rounds& rounds) {
   constexpr double kFar = 1.5;
   for (auto& [steps, points] : rounds) {

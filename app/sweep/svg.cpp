@@ -1,5 +1,5 @@
-// sweep.svg: two panels, memory per rank and tokens/s, over one setting; a line for each combination of the
-// others. A run that did not fit is a hollow dot at the memory it would need.
+// sweep.svg: two panels, memory per rank and tokens/s, over one setting, with a line for each combination of
+// the others. A run that did not fit is a hollow dot at the memory that it needs.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -21,7 +21,7 @@ using svg::curve, svg::line, svg::text;
 constexpr double kWidth = 860, kTop = 78, kBottom = 330, kPanel = 340;
 constexpr double kLefts[] = {70, 490};
 
-// Colours of the lines, in light and in dark mode; further lines reuse them.
+// Colours of the lines in light and dark mode; more lines reuse them.
 struct Colour {
   const char *light, *dark;
 };
@@ -36,7 +36,7 @@ constexpr const char* kStyle =
 constexpr const char* kDark =
     "text{fill:#9aa4af}.bg{fill:#0f1318}.t{fill:#e8ecf1}.g{stroke:#20262e}.f{stroke:#4a545f}";
 
-// Classes d0 (a dot), c0 (a line or a hollow dot), d1, ...
+// Returns the CSS classes d0 (a dot), c0 (a line or a hollow dot), d1, ...
 std::string style() {
   std::string light = kStyle, dark = kDark;
   for (std::size_t i = 0; i < std::size(kColours); ++i) {
@@ -64,7 +64,7 @@ std::optional<double> as_number(const std::string& text) {
 }
 
 struct Dot {
-  double x, memory, speed;  // GiB; tokens/s, NaN where nothing ran
+  double x, memory, speed;  // GiB; tokens/s, NaN: nothing ran
 };
 
 class Picture {
@@ -134,7 +134,7 @@ class Picture {
     std::string out = text(left, kTop - 14, name, "start", "v");
     for (const double v : svg::ticks(y.from, y.to, 6))
       out += line("g", left, y(v), left + kPanel, y(v)) + text(left - 8, y(v) + 4, tick(v), "end");
-    double last = -INFINITY;  // a mark at each value that was run, where there is room
+    double last = -INFINITY;  // place of the last mark of a value that was run
     for (const double v : values_) {
       if (x(v) - last < 44) continue;
       last = x(v);
@@ -170,7 +170,7 @@ class Picture {
   const SweepTable& t_;
   std::string title_;
   std::optional<std::size_t> axis_;
-  std::set<double> values_;  // of the axis
+  std::set<double> values_;  // values of the axis
   std::vector<std::pair<std::string, std::vector<Dot>>> series_;
 };
 

@@ -50,7 +50,7 @@ class Sweep {
     table_.columns = plan_.columns;
   }
 
-  // Every run planned, none started.
+  // Plans every run and starts none.
   Exit plan_only() {
     screen_.clear();
     std::cout << table_.header(all_) << std::endl;
@@ -104,7 +104,7 @@ class Sweep {
  private:
   std::string file(const std::string& name) const { return join_path(plan_.folder, name); }
 
-  // Rows of an earlier start whose settings are still the same.
+  // Reads the rows of an earlier start whose settings are unchanged.
   void read_finished() {
     for (const SweepRow& row : read_sweep_table(file("sweep.json")).rows) {
       const auto run = std::find_if(plan_.runs.begin(), plan_.runs.end(),
@@ -137,7 +137,7 @@ class Sweep {
     return row;
   }
 
-  // Whether there is a picture.
+  // Writes the results. Returns true if there is a picture.
   bool write_files() const {
     write_file(file("sweep.json"), table_.json());
     write_file(file("sweep.csv"), table_.csv());
@@ -149,7 +149,7 @@ class Sweep {
 
   SweepPlan plan_;
   std::string config_;
-  std::vector<SweepRow> all_;  // of the runs, before any has run
+  std::vector<SweepRow> all_;  // rows of the runs, before they run
   SweepTable table_;
   std::map<std::string, SweepRow> finished_;
   Screen screen_{Screen::standard_error()};
@@ -157,7 +157,7 @@ class Sweep {
   bool stopped_ = false;
 };
 
-// A row for each combination of the other settings.
+// Prints the longest sequence that fits, a row for each combination of the other settings.
 Exit find_longest(const SweepPlan& plan) {
   Screen screen(Screen::standard_error());
   std::vector<std::pair<std::string, std::string>> rows;

@@ -1,5 +1,5 @@
-// ft sweep: one run after another, each a process with its own folder. A failure is a result, not the end; a
-// sweep that is started again continues where it stopped.
+// ft sweep: runs one run after another, each in a process with its own folder. A failed run is a result and
+// does not end the sweep. A sweep that is started again continues where it stopped.
 #pragma once
 #include "app/config/args.h"
 #include "engine/core/error.h"
@@ -8,8 +8,8 @@ namespace ft {
 
 struct SweepArgs : ConfigArgs {
   bool dry_run = false;  // plan every run, start none
-  bool longest = false;  // instead of training: the longest max_seq_length that fits, for each of the others
-  std::string find;      // instead of the grid: the best value of this setting; empty: none
+  bool longest = false;  // find the longest max_seq_length that fits, instead of training
+  std::string find;      // find the best value of this setting, instead of the grid
 };
 Exit sweep(const SweepArgs&);
 

@@ -13,7 +13,7 @@ namespace {
 
 const std::vector<std::string> kFigures = {"peak GiB", "tok/s", "loss", "held out", "result"};
 
-// 8192 is 8,192; other values are as they were written.
+// Returns 8192 as 8,192; other values unchanged.
 std::string shown_value(const std::string& value) {
   const bool whole =
       !value.empty() && value.size() < 16 && value.find_first_not_of("0123456789") == value.npos;
@@ -22,7 +22,7 @@ std::string shown_value(const std::string& value) {
 
 std::string or_dash(double x, std::string (*how)(double)) { return std::isfinite(x) ? how(x) : "-"; }
 
-// A row's fields as a person reads them, the result last.
+// Returns a row's fields as text, the result last.
 std::vector<std::string> cells(const SweepRow& row) {
   constexpr double kGiB = 1 << 30;
   std::vector<std::string> out;
@@ -43,7 +43,7 @@ std::vector<std::string> names(const std::vector<std::string>& columns) {
   return out;
 }
 
-// Right-aligned fields, the last one left-aligned.
+// Returns the fields right-aligned, the last one left-aligned.
 std::string padded(const std::vector<std::string>& fields, const SweepTable& t,
                    const std::vector<SweepRow>& all) {
   std::vector<std::size_t> widths;

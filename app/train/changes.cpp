@@ -21,7 +21,7 @@ std::string shown(const Json& value) {
   return printable(value.dump(-1, ' ', false, Json::error_handler_t::replace), 120);
 }
 
-// The value of a setting; null: the tree has none.
+// Returns the value of a setting, or null.
 const Json* find_value(const Json& tree, const std::string& path) {
   const Json* at = &tree;
   for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
@@ -39,7 +39,7 @@ bool is_named(const std::vector<std::string>& names, const std::string& path) {
   });
 }
 
-// Lists of modules, whose order has no meaning.
+// True for lists of modules, whose order has no meaning.
 bool is_set(const std::string& path) { return path.starts_with("lora.") && path.ends_with("modules"); }
 
 Json sorted(Json list) {
@@ -47,7 +47,7 @@ Json sorted(Json list) {
   return list;
 }
 
-// The type of training that a tree of settings asks for.
+// Returns the dtype of training in a tree of settings.
 DType dtype_of(const Json& tree) {
   const auto is = [&](const char* path, const char* what) {
     const Json* value = find_value(tree, path);
@@ -63,7 +63,7 @@ std::optional<Optim> optim_of(const Json& tree) {
   return value && value->is_string() ? value_of<Optim>(value->get<std::string>()) : std::nullopt;
 }
 
-// True where a paged optimizer takes the place of the same one, or the other way round.
+// True if the two runs have the same optimizer, or one has its paged form.
 bool same_optimizer(const Json& a, const Json& b) {
   const auto one = optim_of(a), other = optim_of(b);
   return one && other && unpaged(*one) == unpaged(*other);
@@ -71,7 +71,7 @@ bool same_optimizer(const Json& a, const Json& b) {
 
 Json saved_settings(const Checkpoint& checkpoint) {
   const std::string file = join_path(checkpoint.path, "run.json");
-  if (!path_exists(file)) return Json::object();  // somebody took it away: there is nothing to compare
+  if (!path_exists(file)) return Json::object();  // the file was removed: nothing to compare
   return parse_json(read_file(file, kLargest, Exit::checkpoint), {file}, {.exit = Exit::checkpoint});
 }
 
@@ -101,7 +101,7 @@ class Comparison {
  private:
   void compare(const Setting& s) {
     const Json *was = find_value(was_, s.path), *now = find_value(now_, s.path);
-    if (!was) was = &s.fallback;  // an older ft did not have the setting
+    if (!was) was = &s.fallback;  // an older ft had no such setting
     if (!now || is_idle(s.path)) return;
     if (s.path == "training.bf16" || s.path == "training.fp16") return compare_dtype(s.path);
     const auto of_sections = [](const Json& list) {
@@ -114,7 +114,7 @@ class Comparison {
         differ(str(s.path, ".", i, ".", key), str(s.path, "[].", key), (*was)[i].value(key, Json()), value);
   }
 
-  // True for a setting that has no effect in either run, or differs in writing only.
+  // True for a setting that has no effect in either run, or that is only written differently.
   bool is_idle(const std::string& path) const {
     const auto both = [&](const char* setting, const Json& value) {
       const Json *was = find_value(was_, setting), *now = find_value(now_, setting);

@@ -1,4 +1,4 @@
-// A run that goes on from a checkpoint, compared with the run that saved it.
+// Compares a resumed run with the run that saved its checkpoint.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,18 +9,18 @@
 
 namespace ft {
 
-// Settings and files that have changed and do not stand in the way. Each line has both values and the
-// meaning of the change.
+// Changed settings and files that do not prevent resuming. Each line has both values and the meaning of the
+// change.
 struct Changes {
   std::vector<std::string> warnings, notes;
 };
 
-// Compares with the checkpoint's run.json and the hashes in its manifest, which older manifests do not have.
-// Throws UserError (checkpoint) with every change that makes another function or optimizer, unless
-// training.resume_despite names it.
+// Compares the configuration with the checkpoint's run.json, and the files with the hashes in its manifest;
+// older manifests have none. Throws UserError (checkpoint) with every change that makes another function or
+// optimizer, unless training.resume_despite names it.
 Changes changes_since(const Checkpoint&, const RunConfig&, const FileHashes& now);
 
-// True where training.optim has changed and resume_despite names it: the checkpoint's states are of no use.
+// True if training.optim has changed and resume_despite names it: the checkpoint's states cannot be used.
 bool begins_other_optimizer(const Checkpoint&, const RunConfig&);
 
 }  // namespace ft

@@ -13,7 +13,7 @@ Exit checkpoint_verify(const std::string& path) {
   namespace fs = std::filesystem;
   std::vector<std::string> all;
   for (const std::int64_t step : list_checkpoint_names(path)) all.push_back(checkpoint_path(path, step));
-  if (all.empty()) all.push_back(path);  // one checkpoint, or nothing of the kind: opening it says which
+  if (all.empty()) all.push_back(path);  // a single checkpoint; if it is not, opening it reports so
   Exit exit = Exit::done;
   for (const std::string& folder : all) {
     try {

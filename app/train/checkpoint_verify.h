@@ -1,5 +1,4 @@
-// ft checkpoint verify: whether every file of a checkpoint, or of all checkpoints of a run, is as it was
-// written.
+// ft checkpoint verify: checks that all files of a checkpoint, or of all checkpoints of a run, are unchanged.
 #pragma once
 #include <string>
 
@@ -7,7 +6,7 @@
 
 namespace ft {
 
-// Exit::checkpoint when one is damaged; a run's folder stands for all of its checkpoints.
+// Verifies a checkpoint, or all checkpoints of a run's folder. Returns Exit::checkpoint if one is damaged.
 Exit checkpoint_verify(const std::string& path);
 
 }  // namespace ft

@@ -13,8 +13,8 @@
 namespace ft {
 namespace {
 
-// What a ring between the ranks would move, as NCCL's tests count it: what a rank sends for the others' sake;
-// of what one rank has and others get, the message itself.
+// Returns the bytes that a ring of ranks would move, as NCCL's tests count them: the bytes that a rank sends;
+// for a broadcast or transfer, the size of the message.
 std::int64_t bus_bytes(const Communicated& c) {
   const std::string_view what = c.what;
   return what == "broadcast" || what == "transfer" ? c.bytes : c.sent;

@@ -1,5 +1,5 @@
-// logging.comms_logger: what the ranks say to each other, as rank 0 sees it, by collective and size of the
-// message. At the end a table on the screen, and communication.json in the run's folder.
+// logging.comms_logger: the messages between ranks, as rank 0 sees them, by collective and message size.
+// Prints a table at the end, and writes communication.json into the run's folder.
 #pragma once
 #include <map>
 #include <mutex>
@@ -14,13 +14,14 @@
 
 namespace ft {
 
-// What the communicator tells. It outlives the communicator; the settings outlive it.
+// Sums of the collectives that the communicator reports. This object must outlive the communicator; `config`
+// must outlive this object.
 class CommunicationSums final : public CommunicationObserver {
  public:
   explicit CommunicationSums(const CommsLoggerConfig& config) : config_(config) {}
 
   void communicated(const Communicated& c) override;
-  std::vector<Communicated> take_recent();  // those since the last time, where each is printed
+  std::vector<Communicated> take_recent();  // since the last call, if logging.comms_logger prints each
   std::string table() const;
   std::string json(const std::string& ranks) const;
 
@@ -29,19 +30,19 @@ class CommunicationSums final : public CommunicationObserver {
     std::int64_t count = 0, sent = 0;
     double seconds = 0, least = 0, bus_bytes = 0;
   };
-  using Key = std::tuple<std::string, std::string, std::int64_t>;  // collective, what for, bytes
+  using Key = std::tuple<std::string, std::string, std::int64_t>;  // collective, purpose, bytes
 
   bool counts(std::string_view what) const;
 
   const CommsLoggerConfig& config_;
-  mutable std::mutex mutex_;  // of what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::map<Key, Sum> sums_;
   std::vector<Communicated> recent_;
 };
 
 class CommunicationLog final : public Report {
  public:
-  // All must outlive it.
+  // All arguments must outlive this object.
   CommunicationLog(Screen& screen, CommunicationSums& sums, std::string folder)
       : screen_(screen), sums_(sums), folder_(std::move(folder)) {}
 

@@ -39,7 +39,7 @@ void MemoryBreakdown::end(const Summary& summary) {
   const std::int64_t kept = m.weights + m.adapter + m.gradients + m.optimizer + m.communication + m.cuda;
   std::int64_t most_scratch = 0;
   for (const Used& u : all_) most_scratch = std::max(most_scratch, u.scratch);
-  const std::int64_t workspace = m.scratch - most_scratch;  // of the operations
+  const std::int64_t workspace = m.scratch - most_scratch;  // workspace of the operations
   const show::MemoryUnit unit = show::memory_unit(m.total);
   std::vector<std::string> head{unit.name};
   for (const Phase phase : kShown) head.emplace_back(name_of(phase));

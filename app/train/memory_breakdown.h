@@ -1,5 +1,5 @@
-// logging.memory_breakdown: the memory that each phase of a step takes. Weights, gradients, states and
-// buffers are reserved before the first step and stay; what grows and shrinks are activations and scratch.
+// logging.memory_breakdown: the memory of each phase of a step. Weights, gradients, states and buffers are
+// reserved before the first step and stay; activations and scratch grow and shrink.
 #pragma once
 #include <array>
 
@@ -14,12 +14,13 @@ class MemoryBreakdown final : public Report {
  public:
   explicit MemoryBreakdown(Screen& screen) : screen_(screen) {}
 
-  // All must outlive it, and every turn between phases comes before the end of the arenas.
+  // Watches the arenas at each change of phase. All arguments must outlive this object, and the last change
+  // of phase must come before the end of the arenas.
   void watch(Phases& phases, Arena& saved, Arena& scratch);
 
-  // The most since the last row, in bytes: memory/forward_activations and so on.
+  // Returns the largest bytes since the last row: memory/forward_activations and so on.
   Measures row();
-  void end(const Summary& summary) override;  // a table of the most in the whole run
+  void end(const Summary& summary) override;  // prints the largest of the complete run
 
  private:
   struct Used {

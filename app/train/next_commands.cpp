@@ -18,7 +18,8 @@ class Commands {
     return lines({chat(), eval(), merge()});
   }
 
-  // Several machines are named on the launcher's command line, which a rank does not know.
+  // Returns the command that resumes. With several machines it cannot be given completely, because a rank
+  // does not know the launcher's command line.
   std::string resume() const {
     const std::string go_on = "training.resume_from_checkpoint=auto";
     if (c_.distributed.nnodes > 1) return "the same command with " + go_on;
@@ -39,7 +40,7 @@ class Commands {
   bool adapter() const { return c_.finetuning_type == FinetuningType::lora; }
   const std::string& folder() const { return c_.training.output_dir; }
   std::string settings() const { return join_path(folder(), "run.json"); }
-  // The hub's other revisions have no name that --model reads.
+  // Returns the base's name, or its folder if it is another revision, which --model cannot name.
   const std::string& base() const {
     return c_.model.revision ? c_.model.folder() : c_.model.model_name_or_path;
   }
@@ -48,7 +49,7 @@ class Commands {
   }
   Words launch() const { return {"ft", "launch", "-n", std::to_string(end_.ranks)}; }
 
-  // The ranks share each micro-batch or the layers, so that one rank alone has no run.
+  // True if the ranks split micro-batches or layers, so that one rank alone cannot run.
   bool needs_ranks() const {
     const DistributedConfig& d = c_.distributed;
     return d.data_parallel_size.value_or(1) > 1 || d.sequence_parallel_size * d.tensor_parallel_size *
@@ -64,8 +65,8 @@ class Commands {
     return words;
   }
 
-  // Empty where nothing is held out, where given answers have no evaluation, and where ranks of several
-  // machines would have to be started again.
+  // Returns the command that evaluates. Empty if there is no held-out data, if the objective (GRPO on given
+  // answers) has no evaluation, or if ranks of several machines would be needed.
   Words eval() const {
     const ObjectiveConfig& o = c_.objective;
     const DistributedConfig& d = c_.distributed;
@@ -93,7 +94,7 @@ class Commands {
     return words;
   }
 
-  // Scores the answers of the run's own data, held-out ones first.
+  // Returns the command that scores the answers of the run's data, the held-out data if there is any.
   Words score() const {
     const DataConfig& data = c_.data;
     const auto& sets = data.eval_datasets.empty() ? data.datasets : data.eval_datasets;
@@ -106,7 +107,7 @@ class Commands {
     return words;
   }
 
-  // The device and the precision of the frozen weights, of a command that has no configuration.
+  // Returns the device and the precision of the frozen weights, for a command without a configuration.
   Words place() const {
     Words words;
     if (c_.on_gpu()) words.push_back("device=cuda");
@@ -120,7 +121,7 @@ class Commands {
     return words;
   }
 
-  // outputs/run-merged for outputs/run.
+  // Returns outputs/run-merged for outputs/run and "merged".
   std::string beside(const std::string& ending) const {
     std::string path = folder();
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();

@@ -1,5 +1,5 @@
-// The commands that the last lines of a run suggest. Each can be typed as printed: it points to the run's own
-// run.json, which has the settings of the command line too, and is quoted for a shell.
+// The commands that the last lines of a run suggest. Each can be typed as printed: it names the run's own
+// run.json, which includes the settings of the command line, and is quoted for a shell.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,15 +10,16 @@ namespace ft {
 
 struct EndedRun {
   const RunConfig& config;
-  int ranks = 1;          // of the run, on all machines
-  bool held_out = false;  // there are samples to evaluate on
+  int ranks = 1;          // ranks of the run, on all machines
+  bool held_out = false;  // there is held-out data
   bool talks = false;     // the result has a tokenizer
 };
 
-// Ways to use the result, the likeliest first: ft chat, or ft score for a reward model; ft eval; ft merge.
+// Returns ways to use the result, the most likely first: ft chat, or ft score for a reward model; ft eval; ft
+// merge.
 std::vector<std::string> next_commands(const EndedRun&);
 
-// Goes on with a run that was stopped.
+// Returns the command that resumes a stopped run.
 std::string resume_command(const EndedRun&);
 
 }  // namespace ft

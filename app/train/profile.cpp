@@ -17,7 +17,7 @@
 namespace ft {
 namespace {
 
-// As far as the profiled step and no further, with nothing of what surrounds a training run.
+// Returns the configuration of the steps up to the profiled one, without resuming, evaluating or saving.
 RunConfig only_steps(RunConfig config) {
   config.training.max_steps = config.logging.flops_profiler.profile_step;
   config.training.resume_from_checkpoint = Resume::none;
@@ -49,7 +49,7 @@ Exit profile(const ProfileArgs& args) {
   auto ops = make_run_ops(config, ranks.gpu);
   CommunicationNotes notes;
   std::unique_ptr<Report> report = std::make_unique<Report>();
-  ProfiledStep* profiled = nullptr;  // on rank 0
+  ProfiledStep* profiled = nullptr;  // set on rank 0
   if (ranks.root()) {
     auto own = std::make_unique<ProfiledStep>(
         *ops, built.model(), notes, config.logging.flops_profiler,

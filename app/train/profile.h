@@ -1,4 +1,4 @@
-// ft profile: a few steps of a run, of which the last is profiled. Nothing is trained that would stay.
+// ft profile: runs a few steps and profiles the last. Saves no training result.
 #pragma once
 #include "app/config/args.h"
 #include "engine/core/error.h"

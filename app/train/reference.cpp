@@ -9,7 +9,7 @@
 namespace ft {
 namespace {
 
-// For every sequence of the data, in the order of its samples; ranks take batches in turns.
+// Returns the log-probability of every sequence, in the order of the samples. Ranks take batches in turns.
 std::vector<double> logps_of(const Pass& pass, Communicator& comm, Objective& objective, const Batcher& data,
                              const std::function<void(std::int64_t, std::int64_t)>& progress) {
   const std::int64_t each = data.data().kind() == RowKind::pair ? 2 : 1, batches = data.batches_per_epoch();
@@ -17,7 +17,7 @@ std::vector<double> logps_of(const Pass& pass, Communicator& comm, Objective& ob
   std::vector<double> all(static_cast<std::size_t>(data.data().size() * each));
   for (std::int64_t first = 0; first < batches; first += comm.size()) {
     std::vector<double> mine(size), sums(size * static_cast<std::size_t>(comm.size()));
-    // A rank without a batch of its own makes the last one's passes with the others.
+    // A rank without a batch repeats the last one, so that all ranks make the same passes.
     const std::int64_t i = std::min(first + comm.rank(), batches - 1);
     mine = objective.logps(pass, data.batch(0, i), static_cast<bool>(pass.others.reference));
     if (first + comm.rank() < batches)
@@ -37,13 +37,13 @@ std::vector<double> logps_of(const Pass& pass, Communicator& comm, Objective& ob
   return all;
 }
 
-// The root's numbers to all ranks.
+// Copies the root's numbers to all ranks.
 void share(const Pass& pass, Communicator& comm, std::vector<double>& values, std::size_t sequences) {
   if (comm.rank() != 0) values.assign(sequences, 0);
   sum_over_ranks(pass.context, comm, values);
 }
 
-// What the root found in its file: true, and every rank has it.
+// Reads the log-probabilities from the root's file. Returns true if it has them; then all ranks have them.
 bool take_from_file(const Pass& pass, Communicator& comm, const ReferenceFile* file, const BuiltData& data,
                     ReferenceLogps& r, Screen& screen) {
   std::string why;

@@ -20,7 +20,7 @@ Json hash_of(const fs::path& file) {
   return {{"name", file.filename().string()}, {"sha256", sha256(InputFile(file.string()))}};
 }
 
-// Hashes a model's or an adapter's weights and the configuration that says how to read them.
+// Hashes a model's or an adapter's weights, and the configuration that decides how to read them.
 Json hashes_of(const std::string& folder) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -42,7 +42,7 @@ std::string bytes_of(std::span<const std::int32_t> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-// Hashes every sequence's tokens and which of them are the answer's.
+// Hashes the tokens and the labels of every sequence.
 std::string hash_of(const Batcher* part) {
   std::string all;
   const auto add = [&](const SampleStore::View& v) {
@@ -63,7 +63,8 @@ Json settings_of(const RunConfig& c, const BuiltModel& policy) {
           {"rows", policy.made.info.vocab_size}};
 }
 
-// An adapter that changes something, or is random, as it begins.
+// Describes the adapter at the beginning of the run: its settings, the seed of its random weights, and its
+// files.
 Json adapter_of(const RunConfig& c) {
   Json adapter{{"settings", write_settings(c.lora)}, {"seed", c.training.seed}};
   if (c.lora.adapter_name_or_path) adapter["files"] = hashes_of(*c.lora.adapter_name_or_path);
@@ -72,7 +73,7 @@ Json adapter_of(const RunConfig& c) {
 }
 
 Tensor tensor_of(const std::vector<double>& values) {
-  auto* data = reinterpret_cast<std::byte*>(const_cast<double*>(values.data()));  // is only read
+  auto* data = reinterpret_cast<std::byte*>(const_cast<double*>(values.data()));  // the values are only read
   return Tensor(data, DType::f64, {std::ssize(values)});
 }
 

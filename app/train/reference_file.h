@@ -1,6 +1,6 @@
-// What precompute_ref_log_probs computed, kept in a file: a run that is resumed, or another one with the
-// same reference, does not compute it again. The file says what it was computed of, as SHA-256 of the weights
-// and of the tokens of the data, and has a checksum: what is damaged, or of anything else, is not used.
+// Keeps the numbers of precompute_ref_log_probs in a file, so that a resumed run, or another run with the
+// same reference, does not compute them again. The file records its sources, as SHA-256 of the weights and of
+// the data's tokens, and a checksum. A damaged file, or one of other sources, is not used.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -13,28 +13,30 @@
 
 namespace ft {
 
-// Log-probabilities of every sequence of the data, in its order.
+// Log-probabilities of all sequences, in the order of the data.
 struct ReferenceLogps {
   std::vector<double> train, eval;
 };
 
-// The number of sequences in a part of the data; null: none.
+// Returns the number of sequences in a part of the data; a null part has none.
 std::size_t sequences_of(const Batcher* part);
 
 class ReferenceFile {
  public:
-  // reference.safetensors in training.output_dir; or in data.dataset_prepared_path, where runs share it and
-  // its name says what it is of. Reads the weights' files to hash them.
+  // The file is reference.safetensors in training.output_dir. With data.dataset_prepared_path it is in that
+  // folder, where runs share it, and its name has a hash of its sources. Reads the weights' files to hash
+  // them.
   ReferenceFile(const RunConfig&, const BuiltModel&, const BuiltObjective&, const BuiltData&);
 
   const std::string& path() const { return path_; }
-  // Nothing: there is none, or `why` says what is wrong with it.
+  // Returns the numbers. Returns nothing if there is no file, or if it cannot be used: then `why` gives the
+  // reason.
   std::optional<ReferenceLogps> read(std::string& why) const;
   void write(const ReferenceLogps&) const;
 
  private:
   std::string path_;
-  Json of_;  // what the numbers depend on
+  Json of_;  // the sources of the numbers
   std::size_t train_, eval_;
 };
 

@@ -9,7 +9,8 @@
 
 namespace ft {
 
-// Files go into `folder`, the run's. The text for people comes last, so that it names files that exist.
+// Makes the reports. Their files go into `folder`, the run's folder. The text report comes last, so that it
+// names files that exist.
 std::unique_ptr<Reports> make_reports(Screen& screen, const LoggingConfig& config, const std::string& folder);
 
 }  // namespace ft

@@ -18,14 +18,14 @@ constexpr std::string_view kHeldOut = "evaluations from here on cannot be compar
 constexpr std::string_view kEvaluations = "evaluations from here on follow it";
 constexpr std::string_view kRounding = "sums are rounded otherwise from here on";
 
-// The first that fits holds.
+// The first matching rule applies.
 constexpr ResumeRule kRules[] = {
     {"$schema", OnResume::free},
-    {"model.attn_implementation", OnResume::free},  // the same function
-    {"model.revision", OnResume::free},             // the files are compared
-    {"model.torch_dtype", OnResume::free},          // as training's type, which is compared
+    {"model.attn_implementation", OnResume::free},  // computes the same function
+    {"model.revision", OnResume::free},             // the files themselves are compared
+    {"model.torch_dtype", OnResume::free},          // like training's dtype, which is compared
     {"model.", OnResume::refused},
-    {"quantization.bnb_4bit_compute_dtype", OnResume::free},  // the same
+    {"quantization.bnb_4bit_compute_dtype", OnResume::free},  // always training's dtype
     {"quantization.", OnResume::refused},
     {"lora.lora_dropout", OnResume::warned, kSteps},
     {"lora.", OnResume::refused},
@@ -35,7 +35,7 @@ constexpr ResumeRule kRules[] = {
     {"objective.critic_learning_rate", OnResume::warned, kSteps},
     {"objective.num_generations_eval", OnResume::warned, kEvaluations},
     {"objective.", OnResume::refused},
-    {"device", OnResume::free},  // training's type is compared
+    {"device", OnResume::free},  // training's dtype is compared
     {"data.chat_template", OnResume::refused},
     {"data.chat_template_kwargs", OnResume::refused},
     {"data.prompt_template", OnResume::refused},
@@ -92,7 +92,7 @@ constexpr ResumeRule kRules[] = {
     {"generation.", OnResume::noted, kEvaluations},
     {"sweep.", OnResume::free},
     {"tune.", OnResume::free},
-    {"deepspeed", OnResume::free},  // its settings have joined the others
+    {"deepspeed", OnResume::free},  // its settings are compared as the run's settings
 };
 
 bool fits(std::string_view rule, std::string_view setting) {

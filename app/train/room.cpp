@@ -11,17 +11,17 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kRow = 600;           // bytes: in log.jsonl and in trainer_state.json
+constexpr std::int64_t kRow = 600;           // bytes of a row in log.jsonl and trainer_state.json together
 constexpr std::int64_t kRunFile = 16 << 10;  // run.json
 constexpr std::int64_t kPicture = 32 << 10, kPage = 128 << 10;  // loss.svg, report.html
 
-// Multiples of `every` after one step and up to another, and the last step.
+// Counts the multiples of `every` after step `after` up to step `last`, and `last` itself.
 std::int64_t multiples(std::int64_t after, std::int64_t last, std::int64_t every) {
   if (every <= 0 || last <= after) return 0;
   return last / every - after / every + (last % every ? 1 : 0);
 }
 
-// Checkpoints that the steps to come save.
+// Returns the number of checkpoints that the remaining steps save.
 std::int64_t saves(const RunConfig& c, const RunHeader& h) {
   const SaveStrategy strategy = c.checkpointing.save_strategy;
   if (strategy == SaveStrategy::no || h.steps <= h.resumed_step) return 0;
@@ -30,7 +30,8 @@ std::int64_t saves(const RunConfig& c, const RunHeader& h) {
                    strategy == SaveStrategy::steps ? h.save_steps : h.steps_per_epoch);
 }
 
-// A checkpoint is complete before an old one is removed.
+// Returns the number of new checkpoints that exist at the same time: an old one is removed only after a new
+// one is complete.
 std::int64_t saves_at_once(const RunConfig& c, const RunHeader& h) {
   const std::int64_t all = saves(c, h);
   const auto limit = c.checkpointing.save_total_limit;
@@ -51,8 +52,7 @@ DiskNeeds disk_needs_of(const RunConfig& c, const RunHeader& h, const Checkpoint
       multiples(h.resumed_step, h.steps, h.logging_steps) + multiples(h.resumed_step, h.steps, h.eval_steps);
   DiskNeeds w;
   w.result = (c.training.ema_decay ? 2 : 1) * (files.bytes(false) + companions);
-  w.checkpoint =
-      checkpoints.bytes() + companions + rows * kRow / 4;  // rows so far, half of all on the average
+  w.checkpoint = checkpoints.bytes() + companions + rows * kRow / 4;  // its rows: on average half of all
   w.checkpoints = saves_at_once(c, h);
   w.logs = rows * kRow + (c.logging.plot_loss ? kPicture : 0) + (c.logging.html_report ? kPage : 0);
   return w;

@@ -1,4 +1,4 @@
-// Room for all that a run writes into its folder: computed before the first step, and watched.
+// Disk space for the files of a run: checked before the first step, and watched during the run.
 #pragma once
 #include <cstdint>
 
@@ -8,19 +8,19 @@
 
 namespace ft {
 
-// Bytes of the files that a run still writes.
+// Bytes of the files that a run will write.
 struct DiskNeeds {
   std::int64_t result = 0, checkpoint = 0, logs = 0;
-  std::int64_t checkpoints = 0;  // that are there at the same time, and not yet
+  std::int64_t checkpoints = 0;  // number of new checkpoints that exist at the same time
   std::int64_t all() const { return result + checkpoints * checkpoint + logs; }
 };
 DiskNeeds disk_needs_of(const RunConfig&, const RunHeader&, const Checkpoints&, const ModelFiles&);
 
-// Throws UserError (storage) where the output folder's disk has no room for them. `freed`: bytes that are
-// removed before.
+// Throws UserError (storage) if the output folder's disk is too small for these files. `freed`: bytes that
+// are removed before.
 void require_room(const RunConfig&, const DiskNeeds&, std::int64_t freed);
 
-// Warns once when the room has become too small for the next checkpoint and the result.
+// Warns once if the disk has become too small for the next checkpoint and the result.
 class RoomWatch final : public Report {
  public:
   RoomWatch(Report& to, std::string folder, const DiskNeeds& needs)

@@ -25,7 +25,7 @@ namespace {
 
 using From = decltype(TrainingConfig::resume_from_checkpoint);
 
-// Folders and files of a run that --overwrite removes, beside its result.
+// Folders and files of a run that --overwrite removes, in addition to its result.
 constexpr std::array kFolders{"runs", "csv", "wandb", "mlruns", "ema", "critic"};
 constexpr std::array kFiles{"log.jsonl",   "trainer_state.json", "loss.svg",       "deepspeed.json",
                             "report.html", "samples.json",       "rollouts.jsonl", "reward_command.log"};
@@ -34,12 +34,12 @@ bool is_one_of(const auto& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// True for folders and weights that --overwrite removes.
+// True for checkpoints, weights and folders that --overwrite removes.
 bool is_large(const std::string& name) {
   return name.starts_with("checkpoint-") || name.ends_with(".safetensors") || is_one_of(kFolders, name);
 }
 
-// Folders of models that a run reads, by the names that their settings give.
+// Returns the folders of models that a run reads, as its settings name them.
 std::vector<std::string> models_read(const RunConfig& c) {
   std::vector<std::string> all = {c.model.folder(), c.model.tokenizer()};
   for (const auto* name : {&c.lora.adapter_name_or_path, &c.objective.ref_model_name_or_path,
@@ -49,7 +49,8 @@ std::vector<std::string> models_read(const RunConfig& c) {
   return all;
 }
 
-// Data that --overwrite would remove: answers of a run, as training data of the next.
+// Returns the run's data files that --overwrite would remove, such as another run's answers used as training
+// data.
 std::vector<std::string> data_removed(const RunConfig& c) {
   std::vector<std::string> all;
   for (const auto* sets : {&c.data.datasets, &c.data.eval_datasets})
@@ -58,7 +59,7 @@ std::vector<std::string> data_removed(const RunConfig& c) {
   return all;
 }
 
-// Says how the checkpoint's steps go through the data, and how this run's do.
+// Describes the change of batches between the checkpoint's run and this run.
 std::string other_batches(const TrainState& was, const TrainState& now) {
   return str("an epoch was ", was.batches_per_epoch, " micro-batches, ", was.accumulation,
              " a step on all ranks, "
@@ -68,7 +69,7 @@ std::string other_batches(const TrainState& was, const TrainState& now) {
              "and samples may be seen again or missed");
 }
 
-// True where a run has left its files.
+// True if the folder has files of a run.
 bool holds_run(const std::string& folder) {
   for (const char* name : {"run.json", "log.jsonl", "trainer_state.json"})
     if (std::error_code none; fs::exists(fs::path(folder) / name, none)) return true;
@@ -93,7 +94,7 @@ RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
   if (const auto& checkpoint = found().checkpoint) changes_ = changes_since(*checkpoint, config, sources_);
 }
 
-// Not below a file, and not where a model lies that the run reads.
+// Checks that the folder is not inside a file, and is not the folder of a model that the run reads.
 void RunFolder::check_place() const {
   std::error_code none;
   for (fs::path p = folder_; !p.empty() && p != p.parent_path(); p = p.parent_path()) {
@@ -177,16 +178,16 @@ void RunFolder::create(const DiskNeeds& needs, Written written) {
   if (error) throw UserError(Exit::storage, str(folder_, ": cannot make the folder: ", error.message()));
   if (!lock_.taken()) {
     lock();
-    require_no_run();  // that has begun and ended meanwhile
+    require_no_run();  // a run may have begun and ended since the last check
   }
-  remove_leftovers(folder_);  // of runs that were killed
+  remove_leftovers(folder_);  // left by killed runs
   require_room(config_, needs, replaces_ ? bytes_of_run() : 0);
   if (replaces_) remove_run();
   write_file(path("run.json"), effective_config(config_) + "\n");
   if (config_.report) write_file(path("deepspeed.json"), deepspeed::as_file(*config_.report));
 }
 
-// Bytes of checkpoints and of results that remove_run() removes.
+// Returns the bytes of checkpoints and results that remove_run() removes.
 std::int64_t RunFolder::bytes_of_run() const {
   std::int64_t all = 0;
   std::error_code none;
@@ -197,7 +198,7 @@ std::int64_t RunFolder::bytes_of_run() const {
   return all;
 }
 
-// Else a run that is resumed would go on from a checkpoint of the old one.
+// Removes the old run. Otherwise a resumed run could continue from the old run's checkpoint.
 void RunFolder::remove_run() const {
   for (const std::int64_t step : list_checkpoints(folder_)) remove_folder(checkpoint_path(folder_, step));
   std::error_code none;
@@ -207,8 +208,8 @@ void RunFolder::remove_run() const {
   remove_result(folder_);
 }
 
-// An adapter gets the tokenizer that it was trained with; a complete model gets everything that makes it a
-// base model.
+// Copies the files beside the weights: for an adapter the tokenizer of its training, for a complete model all
+// files of a model folder.
 void RunFolder::copy_companions_to(const std::string& folder) const {
   const BaseModelConfig& model = config_.model;
   if (config_.finetuning_type == FinetuningType::lora)
@@ -226,7 +227,8 @@ void RunFolder::add_to_checkpoint(const std::string& folder) {
   copy_companions_to(folder);
 }
 
-// Beside first, and then each file gets its name: what was there is replaced by what is whole.
+// Writes the result into a temporary folder, and then renames each file, so that old files are replaced by
+// complete ones.
 void RunFolder::write_result(ModelFiles& files, ParameterStore& store, Communicator& comm) const {
   std::optional<StagedFolder> staged;
   together(comm, "begin the result", [&] {
@@ -255,7 +257,7 @@ void RunFolder::write_result(ModelFiles& files, ParameterStore& store, Communica
   });
 }
 
-// A folder like the result, in it.
+// Writes a folder with the same files as the result, inside the run's folder.
 void RunFolder::write_folder(const char* name, ModelFiles& files, ParameterStore& store, Communicator& comm,
                              Content content) const {
   std::optional<StagedFolder> staged;

@@ -1,5 +1,5 @@
-// The output folder of a run: what must not exist yet, what a resumed run continues from, and what the folder
-// holds at the end.
+// The output folder of a run: checks that it may be written, finds the checkpoint to resume from, and writes
+// the result.
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,34 +16,37 @@
 namespace ft {
 
 struct Resumed {
-  std::string from;                  // the checkpoint; empty: a fresh start
-  std::vector<std::string> skipped;  // why newer ones were passed over
-  Changes changes;                   // since the checkpoint, on the root
+  std::string from;                  // path of the checkpoint; empty: a fresh start
+  std::vector<std::string> skipped;  // reasons why newer checkpoints were skipped
+  Changes changes;                   // changes since the checkpoint; set on the root
 };
 
 class RunFolder {
  public:
-  // UserError when the folder holds a run that is neither resumed nor to be overwritten, or one to be
-  // overwritten that this run reads, or cannot be a folder; when it is the model's or the adapter's own; when
-  // another run is going on in it; when the checkpoint to go on from has another function or optimizer.
-  // Nothing is written yet. Only the root checks, makes and writes; the other ranks read.
+  // Throws UserError (config) if the folder holds a run that is neither resumed nor overwritten; if the run
+  // to be overwritten is an input of this run; if the path cannot be a folder, or is the model's or the
+  // adapter's folder; or if another run is running in it. Throws UserError (checkpoint) if the checkpoint to
+  // resume from is missing, or has another function or optimizer. Writes nothing yet. Only the root checks,
+  // creates and writes; the other ranks read.
   RunFolder(const RunConfig&, bool overwrite, bool root);
 
-  // The checkpoint that training.resume_from_checkpoint means; nothing: a fresh start. UserError as resume().
+  // Returns the checkpoint that training.resume_from_checkpoint means; nothing: a fresh start. Throws like
+  // resume().
   const NewestCheckpoint& found() const;
   // Restores weights, states and `state` from the checkpoint that training.resume_from_checkpoint means, and
-  // the rows before it into the header. UserError(Exit::checkpoint) when there is none where one must be.
+  // puts the rows before it into the header. Throws UserError (checkpoint) if a checkpoint is required and
+  // there is none.
   Resumed resume(Checkpoints&, TrainState& state, RunHeader&);
-  // Makes the folder, removes an overwritten run's files from it, checkpoints too, and writes run.json.
-  // Results and checkpoints will say how the rows were written. UserError (storage) when the disk has no room
-  // for the run's files.
+  // Creates the folder, removes an overwritten run's files and checkpoints from it, and writes run.json.
+  // Results and checkpoints will record how the rows were written. Throws UserError (storage) if the disk has
+  // no space for the run's files.
   void create(const DiskNeeds&, Written);
-  // More files for a checkpoint.
+  // Adds the files beside the weights to a checkpoint's folder.
   void add_to_checkpoint(const std::string& folder);
-  // The critic as a reward model, in a folder of its own; every rank its part.
+  // Writes the critic as a reward model into its own folder. Every rank writes its part.
   void write_critic(ModelFiles&, ParameterStore&, Communicator&) const;
-  // Writes the result, every rank its part; says in the summary what was made and what to type next.
-  // held_out: there are samples to evaluate on.
+  // Writes the result; every rank writes its part. Puts the files and the next commands into the summary.
+  // `held_out`: there is data to evaluate on.
   void finish(ModelFiles&, ParameterStore&, Communicator&, bool held_out, Summary&);
 
  private:
@@ -61,10 +64,10 @@ class RunFolder {
   std::string folder_;
   bool root_, overwrite_;
   Written written_ = Written::unknown;
-  bool replaces_ = false;  // a run that the folder holds
+  bool replaces_ = false;  // the run replaces one in the folder
   FolderLock lock_;
   mutable std::optional<NewestCheckpoint> found_;
-  FileHashes sources_;  // of the root
+  FileHashes sources_;  // set on the root
   Changes changes_;
 };
 

@@ -29,7 +29,7 @@ std::string hash_files(const std::vector<fs::path>& files) {
   return files.empty() ? "" : sha256(all);
 }
 
-// Hashes a file, or those files of a folder that are wanted.
+// Hashes a file, or the files of a folder for which `wanted` is true.
 std::string hash_place(const std::string& path, bool wanted(const std::string&)) {
   if (fs::is_regular_file(path)) return hash_files({fs::path(path)});
   std::vector<fs::path> files;

@@ -8,9 +8,10 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kTraced = 3;  // steps; as `ft help train` says
+constexpr std::int64_t kTraced = 3;  // traced steps; also in the text of `ft help train`
 
-// The share of the traced steps' time that passed between a stage and its neighbours: waiting and sending.
+// Returns a line about the share of the traced time that a stage spent on waiting for its neighbours and
+// sending to them.
 std::string waited(std::span<const TraceCall> computed, std::span<const TraceCall> sent, double bubble) {
   if (bubble == 0 || computed.empty()) return "";
   double seconds = 0;

@@ -1,6 +1,6 @@
-// ft train --trace: the time of every operation in a few steps after the first, which touches memory and
-// wakes threads. It is written as soon as these are over, and the rest of the run is not traced: so the file
-// of a long run stays small enough to look at, and no notes pile up.
+// ft train --trace: the time of every operation in a few steps. Skips the first step, which touches memory
+// and starts threads. Writes the file right after these steps and traces no more, so that the file of a long
+// run stays small.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,8 +15,8 @@ namespace ft {
 
 class TracedSteps final : public Report {
  public:
-  // notes: of the collectives, by the run's communicator. bubble: the part of a step that a pipeline's stage
-  // has to wait; 0: there is no pipeline.
+  // `notes`: the collectives, recorded by the run's communicator. `bubble`: the part of a step that a
+  // pipeline's stage has to wait; 0: there is no pipeline.
   TracedSteps(Ops& ops, CommunicationNotes& notes, std::string file, Screen& screen, double bubble = 0)
       : trace_(ops, {.calls = true}),
         notes_(notes),
@@ -24,11 +24,11 @@ class TracedSteps final : public Report {
         screen_(screen),
         bubble_(bubble) {}
 
-  Ops& ops() { return trace_; }  // what the run must use
+  Ops& ops() { return trace_; }  // the operations that the run must use
 
   void begin(const RunHeader& header) override { steps_ = header.steps; }
   void progress(const StepRow& row) override;
-  void end(const Summary&) override { write(); }  // of a run that was shorter
+  void end(const Summary&) override { write(); }  // for a run of fewer steps
 
  private:
   void write();
@@ -38,7 +38,7 @@ class TracedSteps final : public Report {
   std::string file_;
   Screen& screen_;
   double bubble_;
-  std::int64_t steps_ = 0, done_ = 0;  // of the whole run; of this process
+  std::int64_t steps_ = 0, done_ = 0;  // steps of the complete run; of this process
   bool written_ = false;
 };
 

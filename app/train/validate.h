@@ -1,4 +1,4 @@
-// ft validate: everything that can be known before a run starts. Whatever is wrong, the exit code is 2.
+// ft validate: checks everything that can be checked before a run. Every error has exit code 2.
 #pragma once
 #include "app/config/args.h"
 #include "engine/core/error.h"
@@ -6,7 +6,7 @@
 namespace ft {
 
 struct ValidateArgs : ConfigArgs {
-  bool json = false;  // what becomes of each key of DeepSpeed's file, as one object
+  bool json = false;  // print the verdict on each key of DeepSpeed's file as JSON
 };
 Exit validate(const ValidateArgs&);
 

@@ -28,23 +28,25 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kLargestLog = 1 << 24;  // bytes of a log
+constexpr std::int64_t kLargestLog = 1 << 24;  // bytes of a log that is read
 
-// Relative: gradients are summed in another order, and in 16 bits values may round to the other side.
+// Returns the largest allowed relative difference of losses: sums have another order, and 16-bit values may
+// be rounded differently.
 double bound_of(const RunConfig& config) { return config.dtype() == DType::f32 ? 1e-6 : 1e-3; }
 
 struct Measured {
   std::vector<double> losses;
-  std::string weights;      // their hash
-  std::int64_t states = 0;  // in memory or in files
-  Traffic traffic;          // a step
+  std::string weights;      // hash of the weights
+  std::int64_t states = 0;  // bytes in memory or in files
+  Traffic traffic;          // bytes of a step
 };
 
-struct Sizes {  // of the model, or a pipeline's first stage, by what sharding does with them
+// Sizes of the model, or of a pipeline's first stage, as the formulas for sharding need them.
+struct Sizes {
   double trained = 0, frozen_bytes = 0;
-  double whole = 0;  // of the trained, those whose step needs the whole gradient
+  double whole = 0;  // trained parameters whose update needs the unsharded gradient
   bool experts = false;
-  StateBytes bytes{};  // of a trained parameter, on the average
+  StateBytes bytes{};  // average bytes of a trained parameter
 };
 
 Sizes sizes_of(const RunConfig& config) {
@@ -119,13 +121,14 @@ bool same_bits(const Measured& a, const Measured& b) {
   return a.losses == b.losses && a.weights == b.weights;
 }
 
-struct Layouts {  // what a row is about
+struct Layouts {  // the setup of a row
   int ranks = 1, stage = 0;
-  bool files = false;  // values, where the stage shares them out, and states live there
+  bool files = false;  // states are in files, and values if the stage shards them
   std::string name() const { return str(stage, files ? ", files" : ""); }
 };
 
-// One rank holds everything, under every stage. Pipelines have the first two, and no files.
+// Returns the setups for a number of ranks. One rank holds everything under every stage, so it has one setup,
+// and another with files. Pipelines have stages 0 and 1, and no files.
 std::vector<Layouts> layouts_of(int ranks, bool files, bool pipeline) {
   if (ranks == 1 && !files) return {{1, 0, false}};
   if (ranks == 1) return {{1, 0, false}, {1, 0, true}};
@@ -193,14 +196,14 @@ class ZeroVerification {
   }
 
  private:
-  // The axes of the configuration; one rank has none, and is what the others are compared with.
+  // Returns the configured grid for a number of ranks. One rank has no axes; all others are compared with it.
   GridShape grid_of(int ranks) const {
     if (ranks == 1) return {};
     DistributedConfig d = config_.distributed;
     d.data_parallel_size.reset();
     return grid_shape(d, ranks);
   }
-  // The same samples a step for every number of ranks.
+  // Returns the configuration of a setup. Every number of ranks trains on the same samples in a step.
   RunConfig config_of(const Layouts& l) const {
     const int ranks = l.ranks;
     RunConfig c = config_;
@@ -256,21 +259,23 @@ class ZeroVerification {
     return m;
   }
 
-  // One row; whether all of it is as it should be. stages: of these ranks, without files, up to this row.
+  // Prints a row. Returns true if all its values are as expected. `stages`: results for the same number of
+  // ranks without files, up to this row.
   bool report(const RunConfig& config, const Layouts& l, const Measured& m,
               const std::vector<Measured>& stages) {
     const int ranks = l.ranks, stage = l.stage;
     const double from_first = largest_difference(m, *first_), bound = bound_of(config);
     const bool close = from_first <= bound;
-    // Stages 1 and 3 only move what 0 and 2 hold, and files what their stage does.
+    // Stages 1 and 3 must have the same bits as 0 and 2, because they only shard what those hold. Files must
+    // have the same bits as their stage.
     const int twin = l.files ? stage : stage == 3 ? 2 : 0;
     const bool same = same_bits(m, stages[static_cast<std::size_t>(twin)]), must = l.files || stage % 2 == 1;
     const std::string weights =
         stage == 0 && !l.files ? "" : str(same ? "bits of stage " : "near stage ", twin);
     const Traffic plan =
         planned(config, nullptr, {}).stages[0].per_step(config.training.gradient_accumulation_steps);
-    // Where ranks exchange states, the bytes depend on their rows, and the plan is for the longest sequences.
-    // With experts the bytes depend on which of them are used.
+    // The plan is an upper bound in two cases. Ranks that exchange states send bytes for their actual rows,
+    // but the plan is for the longest sequences. With experts, the bytes depend on which experts are used.
     const GridShape grid = grid_of(ranks);
     const Sizes sizes = sizes_of(config);
     const bool exact = grid.sequence * grid.pipeline == 1 && !(sizes.experts && stage == 3 && ranks > 1);
@@ -310,7 +315,7 @@ class ZeroVerification {
 
   VerifyZeroArgs args_;
   RunConfig config_;
-  StagedFolder staged_;  // never committed
+  StagedFolder staged_;  // temporary: never committed
   std::int64_t common_ = 1;
   std::optional<Measured> first_;
   Screen screen_{Screen::standard_error()};

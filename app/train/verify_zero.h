@@ -1,5 +1,6 @@
-// ft verify zero: a few steps of a configuration under every stage and several numbers of ranks, each a run
-// of its own, and what the theory says of them: the same losses, a rank's memory, bytes sent.
+// ft verify zero: runs a few steps of a configuration under every stage and with several numbers of ranks,
+// each as a separate run. Compares the losses with each other, and a rank's memory and sent bytes with the
+// formulas.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -13,7 +14,7 @@ struct VerifyZeroArgs : ConfigArgs {
   std::vector<int> ranks{1, 2};
   std::int64_t steps = 3;
 };
-// Exit::mismatch when something is not as it should be.
+// Returns Exit::mismatch if a value is not as expected.
 Exit verify_zero(const VerifyZeroArgs&);
 
 }  // namespace ft

@@ -1,4 +1,4 @@
-// Step 1 of DeepSpeed-Chat: supervised fine-tuning of a decoder.
+// Translates step 1 of DeepSpeed-Chat: supervised fine-tuning of a decoder.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -61,7 +61,7 @@ constexpr Flag kChat[] = {
   throw UserError(Exit::config, str("ft translate-args: --", flag, ": ", what));
 }
 
-// The share of the first of "2,4,4".
+// Returns the first number of "2,4,4" divided by their sum.
 double first_share(const std::string& split) {
   std::vector<double> parts;
   std::istringstream words(split);
@@ -80,7 +80,7 @@ struct Sources {
 };
 
 void add_source(const std::string& name, double share, Sources& to, Draft& draft) {
-  const bool local = path_exists(name), own_files = name == "local/jsonfile";  // of DeepSpeed-Chat's folder
+  const bool local = path_exists(name), own_files = name == "local/jsonfile";  // in DeepSpeed-Chat's folder
   const std::string train = own_files ? "data/train.json"
                             : local   ? name
                                       : exported_part(name, "", "train", draft);
@@ -104,13 +104,13 @@ void choose_sources(const Given& given, Draft& draft) {
   draft.set("data.datasets", all.train);
   if (!all.held_out.empty()) {
     draft.set("data.eval_datasets", all.held_out);
-    draft.set("evaluation.eval_strategy", "epoch");  // perplexity after each, as there
+    draft.set("evaluation.eval_strategy", "epoch");  // it measures perplexity after each epoch
   }
   draft.set("data.train_on_inputs", true);  // its labels are all tokens
   draft.set("data.max_seq_length", 512, true);
 }
 
-// The text as a regular expression that matches itself.
+// Returns a regular expression that matches exactly the text.
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -149,8 +149,8 @@ void choose_adapter(const Given& given, Draft& draft) {
         "adapter (LLaMA's are layers.)");
 }
 
-// Since August 2023 main.py has a rate of its own for LoRA's weights, 5e-4 where it is not given; before,
-// they had --learning_rate.
+// Chooses the learning rate. Since August 2023 main.py has a separate rate for LoRA's weights, by default
+// 5e-4; before, they used --learning_rate.
 void choose_rate(const Given& given, Draft& draft) {
   const bool lora = draft.config["finetuning_type"] == "lora";
   const bool both = given.has("learning_rate") && given.has("lora_learning_rate");
@@ -170,7 +170,7 @@ void choose_rate(const Given& given, Draft& draft) {
 }
 
 void choose_zero(const Given& given, Draft& draft) {
-  if (given.number("zero_stage", 0) == 3) {  // as its ds_utils.py sets them
+  if (given.number("zero_stage", 0) == 3) {  // the values of its ds_utils.py
     draft.set("zero_optimization.stage3_param_persistence_threshold", 10000);
     draft.set("zero_optimization.stage3_max_live_parameters", 30000000);
     draft.set("zero_optimization.stage3_prefetch_bucket_size", 30000000);

@@ -1,5 +1,5 @@
-// The flags of programs that people start with DeepSpeed: how a value is read, and what becomes of it in
-// run.json. One table for each program; verdicts, documentation and tests follow from the rows.
+// The flags of programs that people start with DeepSpeed: their kinds of values, and their effect in
+// run.json. One table for each program; verdicts, documentation and tests use its rows.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,7 +11,7 @@
 
 namespace ft::translate {
 
-// As argparse and transformers' HfArgumentParser read them.
+// Kinds of values, as argparse and transformers' HfArgumentParser read them.
 enum class ValueKind : std::uint8_t {
   toggle,   // takes no value
   boolean,  // --fp16, --fp16 true, --no_fp16
@@ -23,36 +23,35 @@ enum class ValueKind : std::uint8_t {
 };
 
 enum class Fate : std::uint8_t {
-  same,        // the value is that of the setting `to`
-  own,         // the program's own code makes settings of it
-  no_effect,   // `why` says why nothing changes
-  refused,     // `why` says what to do
-  refused_on,  // refused where it is true
+  same,        // sets `to` to the value
+  own,         // the program's code makes settings from it
+  no_effect,   // changes nothing; `why` says why
+  refused,     // an error; `why` tells the user what to do
+  refused_on,  // an error if it is true
 };
 
 struct Flag {
-  const char* name;  // without its dashes, with underscores
+  const char* name;  // with underscores, without leading dashes
   ValueKind kind;
   Fate fate;
-  const char* to;  // training.learning_rate; empty: nothing
+  const char* to;  // training.learning_rate; empty: no setting
   const char* why;
 };
 
-// A flag as it was given, and what became of it: honoured (a setting of the same name), mapped, no_effect or
-// rejected.
+// A given flag and its verdict: honoured (sets a setting of the same name), mapped, no_effect or rejected.
 struct Row {
   std::string flag;  // --learning_rate
   Json value;
   std::string verdict, to, why;
 };
 
-// What was given, by name.
+// The given values, by the flags' names.
 class Given {
  public:
   void set(const std::string& name, Json value);
   bool has(const std::string& name) const { return values_.contains(name); }
   const Json& at(const std::string& name) const { return values_.at(name); }
-  bool on(const std::string& name, bool otherwise = false) const;  // a toggle or boolean
+  bool on(const std::string& name, bool otherwise = false) const;  // value of a toggle or boolean
   std::string text(const std::string& name, const std::string& otherwise = "") const;
   double number(const std::string& name, double otherwise) const;
 
@@ -60,30 +59,30 @@ class Given {
   std::map<std::string, Json> values_;
 };
 
-// What is made of a command line.
+// The translation of a command line.
 struct Draft {
   Draft();
   Json config;  // run.json
   std::vector<Row> rows;
   std::vector<std::string> warnings;
-  std::vector<std::string> environment, launch;  // NAME=VALUE; words after ft launch; empty: one process
-  std::vector<std::string> command{"train"};     // of ft, up to --config
-  std::vector<std::string> options;              // of that command, after --config
+  std::vector<std::string> environment, launch;  // NAME=VALUE; words after ft launch, empty: one process
+  std::vector<std::string> command{"train"};     // words after ft, up to --config
+  std::vector<std::string> options;              // words after --config FILE
 
-  // "data.max_seq_length"; with `only_if_open`, where the command line has not said it.
+  // Sets "data.max_seq_length" and the like; with `only_if_open`, only if it is not set yet.
   void set(const std::string& path, Json value, bool only_if_open = false);
   bool refused() const;
 };
 
 using Table = std::vector<const Flag*>;
-// The first of equal names wins.
+// Joins tables; the first of equal names wins.
 Table joined(std::initializer_list<std::pair<const Flag*, std::size_t>> tables);
 
-// Takes flags and their values from the front of `words`, up to the first word that is neither; adds a row
-// for each, settings for those with Fate::same, and hands back all values. UserError(Exit::config) for a flag
-// that is not in the table, with the nearest, and for a value that is none.
+// Takes flags and their values from the front of `words`, up to the first word that is neither. Adds a row
+// for each and settings for those with Fate::same, and returns all values. Throws UserError (config) for a
+// flag that is not in the table, naming the nearest, and for a wrong value.
 Given take_flags(std::vector<std::string>& words, const Table&, const std::string& program, Draft&);
-// The same for all words.
+// Takes flags like take_flags, but throws UserError (config) if words remain.
 Given read_flags(std::vector<std::string> words, const Table&, const std::string& program, Draft&);
 
 }  // namespace ft::translate

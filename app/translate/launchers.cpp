@@ -1,4 +1,4 @@
-// What starts a program: deepspeed, torchrun, accelerate launch, python.
+// Translates the launchers of programs: deepspeed, torchrun, accelerate launch, python.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -70,7 +70,7 @@ constexpr Flag kAccelerate[] = {
     {"use_fsdp", toggle, refused, "", "type zero_optimization.stage=3, which shards as FSDP does"},
 };
 
-// How a launcher is called, and its flags. python by itself has none that matter here.
+// The words that call a launcher, and its flags. python has no flags that matter here.
 struct Spelling {
   const char* words;
   const char* launcher;
@@ -87,7 +87,7 @@ constexpr Spelling kSpellings[] = {
     {"python", "python", {}},
 };
 
-// deepspeed's flags that ft launch does not obey, as it says it.
+// Returns deepspeed's flags that ft launch ignores or refuses, with the reasons of ft launch.
 std::vector<Flag> others_of_deepspeed() {
   std::vector<Flag> all;
   for (const LauncherFlag& f : launcher_flags()) {
@@ -131,7 +131,8 @@ void use_launcher(const Spelling& launcher, Names& words, Draft& draft) {
   draft.launch.insert(draft.launch.begin(), "launch");
 }
 
-// NAME=VALUE before a command. Values that nothing here reads may be secrets.
+// Takes NAME=VALUE words before a command. Does not show values that ft does not read, because they may be
+// secrets.
 void take_environment(Names& words, Draft& draft) {
   if (!words.empty() && words[0] == "env") words.erase(words.begin());
   while (!words.empty() && words[0].find('=') != words[0].npos && words[0][0] != '-') {
@@ -149,8 +150,8 @@ void take_environment(Names& words, Draft& draft) {
   }
 }
 
-// Takes the words that name the launcher, with paths and versions of Python: /usr/bin/python3.11 -u. Null
-// where the program itself comes first.
+// Takes the words that name the launcher, with any path and version of Python: /usr/bin/python3.11 -u.
+// Returns null if the program itself comes first.
 const Spelling* take_spelling(Names& words) {
   if (words.empty() || words[0].ends_with(".py")) return nullptr;
   Names plain = words;

@@ -8,8 +8,8 @@
 
 namespace ft::translate {
 
-// transformers' TrainingArguments and Seq2SeqTrainingArguments (4.x and 5.17). What they leave open and ft
-// leaves open differently is written into the draft.
+// transformers' TrainingArguments and Seq2SeqTrainingArguments (4.x and 5.17). If a default differs from
+// ft's, it is written into the draft.
 std::span<const Flag> training_arguments();
 void finish_training_arguments(const Given&, Draft&);
 
@@ -21,11 +21,11 @@ void finish_run_translation(const Given&, Draft&);
 std::span<const Flag> deepspeed_chat_flags();
 void finish_deepspeed_chat(const Given&, Draft&);
 
-// What starts a program: deepspeed, torchrun, accelerate launch, python. Takes its words and those of the
-// environment (NAME=VALUE) from the front; returns the program's name, and leaves its flags in `words`.
+// Takes the words of a launcher (deepspeed, torchrun, accelerate launch, python) and of the environment
+// (NAME=VALUE) from the front. Returns the program's name, and leaves its flags in `words`.
 std::string take_launcher(std::vector<std::string>& words, Draft&);
 
-// The rows of the launchers' own flags, for tests and documentation.
+// Returns the rows of a launcher's own flags, for tests and documentation.
 std::span<const Flag> launcher_options(const std::string& launcher);
 
 }  // namespace ft::translate

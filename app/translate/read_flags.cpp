@@ -1,4 +1,4 @@
-// Flags read as Python's argparse and transformers' HfArgumentParser read them.
+// Reads flags as Python's argparse and transformers' HfArgumentParser do.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -30,7 +30,7 @@ bool is_flag(const std::string& word) { return word.size() > 1 && word[0] == '-'
                   str("ft translate-args: --", flag.name, ": ", printable(word), " is not ", wanted));
 }
 
-// transformers' words.
+// Returns a boolean, from the words that transformers accepts.
 Json truth(const Flag& flag, const std::string& word) {
   const std::string w = lower_case(word);
   for (const char* yes : {"yes", "true", "t", "y", "1"})
@@ -61,7 +61,8 @@ Json read_value(const Flag& flag, const std::string& word) {
   return word;
 }
 
-// Its name, an unambiguous beginning of it as argparse allows, or no_ before a boolean.
+// A flag found by its name, by an unambiguous beginning of it as argparse allows, or by no_ and a boolean's
+// name.
 struct Found {
   const Flag* flag = nullptr;
   bool negated = false;
@@ -129,7 +130,7 @@ double Given::number(const std::string& name, double otherwise) const {
   return has(name) ? at(name).get<double>() : otherwise;
 }
 
-// The sections in the order in which run.json is read best.
+// Lists the sections in the best order for readers of run.json.
 Draft::Draft()
     : config{{"finetuning_type", "full"},
              {"device", "cpu"},

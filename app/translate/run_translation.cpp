@@ -1,4 +1,4 @@
-// transformers' run_translation.py: its own flags, beside TrainingArguments.
+// Translates transformers' run_translation.py: the flags that it has in addition to TrainingArguments.
 #include <nlohmann/json.hpp>
 
 #include "app/translate/programs.h"
@@ -46,7 +46,7 @@ constexpr Flag kTranslation[] = {
     {"forced_bos_token", text, refused, "", "give its number: generation.forced_bos_token_id"},
 };
 
-// A source of rows: a file that is named, or one that holds a part of the data set.
+// Returns a source of rows: the named file, or the file of a part of the data set.
 Json source(const Given& given, const std::string& file_flag, const std::string& part, Draft& draft) {
   const std::string file = given.text(file_flag);
   Json s{{"path", file}};
@@ -61,7 +61,7 @@ Json source(const Given& given, const std::string& file_flag, const std::string&
   return s;
 }
 
-// "translate English to Romanian: ", in the languages that T5 was trained on.
+// Returns "translate English to Romanian: ", for the languages that T5 was trained on.
 std::string usual_prefix(const Given& given) {
   const auto name = [&](const char* flag) -> std::string {
     const std::string language = given.text(flag).substr(0, 2);

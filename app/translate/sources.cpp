@@ -36,7 +36,7 @@ bool is_t5(const std::string& model) {
     try {
       return JsonObject::read(file).text_or("model_type", "") == "t5";
     } catch (const UserError&) {
-      return false;  // ft validate says what is wrong with it
+      return false;  // ft validate reports the error
     }
   }
   const std::size_t at = model.find("t5");

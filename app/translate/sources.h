@@ -1,5 +1,5 @@
-// What the programs load from the Hugging Face Hub, ft reads from disk: where it is expected, and how it gets
-// there.
+// Files for names that the programs load from the Hugging Face Hub: ft reads them from disk. Says where ft
+// expects them and how to get them.
 #pragma once
 #include <string>
 
@@ -7,13 +7,13 @@
 
 namespace ft::translate {
 
-// The file for a part of a data set, "wmt16.ro-en.train.jsonl". Where it is missing, a warning says how to
-// write it.
+// Returns the file for a part of a data set, "wmt16.ro-en.train.jsonl". If it is missing, a warning tells how
+// to write it.
 std::string exported_part(const std::string& data_set, const std::string& configuration,
                           const std::string& part, Draft&);
-// A warning where the model's folder is missing.
+// Adds a warning if the model's folder is missing.
 void expect_folder(const std::string& model, Draft&);
-// By config.json if it is there, else by the name. mT5, which has no prefixes, is not meant.
+// True for a T5 model, by config.json if it exists, else by the name. False for mT5, which has no prefixes.
 bool is_t5(const std::string& model);
 
 }  // namespace ft::translate

@@ -1,4 +1,4 @@
-// transformers' TrainingArguments.
+// Translates transformers' TrainingArguments.
 #include <algorithm>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -243,7 +243,7 @@ void choose_optimizer(const Given& given, Draft& draft) {
 std::span<const Flag> training_arguments() { return kTraining; }
 
 void finish_training_arguments(const Given& given, Draft& draft) {
-  // transformers' defaults, where ft's are others
+  // transformers' defaults that differ from ft's
   draft.set("training.learning_rate", 5e-5, true);
   draft.set("training.lr_scheduler_type", "linear", true);
   draft.set("training.gradient_checkpointing", false, true);
@@ -252,7 +252,7 @@ void finish_training_arguments(const Given& given, Draft& draft) {
   choose_logs(given, draft);
   if (given.text("train_sampling_strategy") == "sequential") draft.set("data.shuffle", false);
   if (std::string from = given.text("resume_from_checkpoint"); !from.empty()) {
-    if (from == "True" || from == "False") from[0] = from == "True" ? 't' : 'f';  // Python's words
+    if (from == "True" || from == "False") from[0] = from == "True" ? 't' : 'f';  // as Python writes them
     draft.set("training.resume_from_checkpoint", from == "true"    ? Json(true)
                                                  : from == "false" ? Json(false)
                                                                    : Json(from));
@@ -262,7 +262,7 @@ void finish_training_arguments(const Given& given, Draft& draft) {
     draft.set("evaluation.metric_for_best_model", "loss");
   const std::string strategy =
       given.text("eval_strategy", given.text("evaluation_strategy", given.on("do_eval") ? "epoch" : "no"));
-  if (strategy == "steps" && !given.has("eval_steps"))  // as in transformers
+  if (strategy == "steps" && !given.has("eval_steps"))  // the default of transformers
     draft.set("evaluation.eval_steps", given.has("logging_steps") ? given.at("logging_steps") : Json(500));
   if (strategy != "no") draft.set("evaluation.eval_strategy", strategy);
   if (!given.on("do_train")) draft.command = {"eval"};

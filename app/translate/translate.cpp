@@ -42,7 +42,7 @@ void translate_program(const std::string& path, const Names& words, Draft& draft
   }
 }
 
-// Where the run computes: they mean GPUs, if there are any.
+// Chooses the device. The translated programs use GPUs if there are any.
 void choose_device(Draft& draft) {
   const bool cpu = std::any_of(draft.rows.begin(), draft.rows.end(), [](const Row& r) {
     return (r.flag == "--use_cpu" || r.flag == "--no_cuda") && r.value == true;
@@ -94,10 +94,10 @@ std::string next_command(const Draft& draft) {
   return shell_line(words);
 }
 
-// What ft itself has against a setting, with the flag that it is from.
+// Checks the settings as ft reads them. The error names the flags that set them.
 void check_settings(const Draft& draft) {
   Json config = draft.config;
-  config.erase("deepspeed");  // its file need not be here
+  config.erase("deepspeed");  // its file may be missing here
   try {
     parse_config(json_text(config), kFile, "", {});
   } catch (const UserError& e) {
@@ -109,7 +109,7 @@ void check_settings(const Draft& draft) {
   }
 }
 
-// "a, b" as a list.
+// Splits "a, b" into a list.
 Json settings_of(const std::string& to) {
   if (to.empty()) return {};
   Json all = Json::array();

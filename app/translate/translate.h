@@ -1,4 +1,4 @@
-// ft translate-args: a command line that somebody has for another program, as a run.json.
+// ft translate-args: translates the command line of another program into a run.json.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,10 +9,10 @@ namespace ft {
 
 struct TranslateArgs {
   std::vector<std::string> command;  // deepspeed --num_gpus=2 run_translation.py --fp16 ...
-  bool json = false;                 // one object: config, flags, warnings, command
+  bool json = false;                 // print one object: config, flags, warnings, command
 };
-// run.json on stdout; a verdict for each flag, warnings and the command to type on stderr. Exit::config where
-// a flag is refused: then there is no run.json.
+// Prints run.json on stdout; prints a verdict for each flag, warnings and the command to type on stderr.
+// Returns Exit::config without a run.json if a flag is refused.
 Exit translate_args(const TranslateArgs&);
 
 }  // namespace ft

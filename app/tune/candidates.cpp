@@ -15,21 +15,20 @@
 namespace ft {
 namespace {
 
-// What things cost before anything was measured. Only their proportions matter, and those of what trials
-// tell apart do not last.
+// Assumed speeds and times before anything is measured. Only their ratios matter, and trials correct them.
 struct Prices {
-  double flops = 0;       // a second of a core, or of a GPU
-  double sent = 0;        // bytes a second between ranks
-  double read = 0;        // bytes of weights a second
-  double micro_step = 0;  // seconds that each takes beside
-  double moved = 0;       // bytes a second from and to where else than on the device things live
+  double flops = 0;       // FLOP per second of a core, or of a GPU
+  double sent = 0;        // bytes per second between ranks
+  double read = 0;        // bytes of weights per second
+  double micro_step = 0;  // seconds that each micro-step adds
+  double moved = 0;       // offloaded bytes per second
 };
 constexpr Prices kCpu{.flops = 5e10, .sent = 1e9, .read = 1e10, .micro_step = 1e-3, .moved = 1e9};
 constexpr Prices kGpu{.flops = 2e14, .sent = 1e11, .read = 1e12, .micro_step = 3e-3, .moved = 2e10};
-constexpr double kRecomputed = 0.4;  // of a step's arithmetic, where every block is recomputed
-constexpr double kExposed = 0.5;     // of what is sent, where nothing overlaps it
+constexpr double kRecomputed = 0.4;  // part of a step's arithmetic, if every block is recomputed
+constexpr double kExposed = 0.5;     // part of the time of sending, if nothing overlaps it
 
-// The data of a point: read once, and cut again where the micro-batch changes.
+// The data of a point: read once, and batched again if the micro-batch changes.
 class PointData {
  public:
   const BuiltData& of(const RunConfig& c) {
@@ -39,7 +38,7 @@ class PointData {
                                         {"seed", c.training.seed},
                                         {"eval", c.training.per_device_eval_batch_size}});
     const std::int64_t micro = c.training.per_device_train_batch_size;
-    const bool in_memory = data_.train && !data_.efficient;  // nothing stands on its batches
+    const bool in_memory = data_.train && !data_.efficient;  // nothing else depends on its batches
     if (read != read_ || (micro != micro_ && !in_memory)) {
       const BuiltModel built = build_model(c, Weights::ignore);
       data_ = build_data(c, built.made.info.vocab_size, LoadPart::train_and_eval, {},
@@ -60,8 +59,8 @@ class PointData {
   BuiltData data_;
 };
 
-// Room for one of several ranks, by the number of threads that it will have: measured in a thread that is
-// bound to its share of the cores, so that this process and its children are not.
+// The memory for one of several ranks, by the number of ranks. Measured in a thread that is bound to the
+// rank's part of the cores, so that this process and its children are not bound.
 class Rooms {
  public:
   Room of(const RunConfig& c) {
@@ -100,7 +99,7 @@ class Planning {
   TuneCandidates take() { return std::move(out_); }
 
  private:
-  // What the settings of a point come to.
+  // Returns the effects of a point's settings as text; points with equal effects run the same.
   std::string effects(const TunePoint& point, const Plan& plan) const {
     constexpr double kLargestBucket = 1 << 18;  // elements: MeshCommunicator's 1 MiB
     Json all = Json::array();
@@ -152,7 +151,7 @@ class Planning {
     return out;
   }
 
-  // The place of a value among those of its dimension: numbers by size, others as they are listed.
+  // Returns a value's rank in its dimension: numbers by size, other values in the order of the list.
   double rank_of_value(std::size_t dimension, std::size_t choice) const {
     const std::vector<Json>& values = space_.dimensions[dimension].values;
     const bool numbers =
@@ -164,7 +163,7 @@ class Planning {
 
   const TuneSpace& space_;
   int cores_;
-  double tokens_ = 0;  // of a step
+  double tokens_ = 0;  // tokens of a step
   PointData data_;
   Rooms rooms_;
   std::map<std::string, std::size_t> seen_;

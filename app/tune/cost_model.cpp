@@ -7,7 +7,7 @@
 namespace ft {
 namespace {
 
-// Solves L x = b, or with `transposed` L' x = b, in place. L is (n, n), lower.
+// Solves L x = b, or with `transposed` L' x = b, in place. L is (n, n), lower triangular.
 void solve(const std::vector<double>& l, std::vector<double>& x, bool transposed) {
   const std::size_t n = x.size();
   for (std::size_t step = 0; step < n; ++step) {
@@ -18,7 +18,7 @@ void solve(const std::vector<double>& l, std::vector<double>& x, bool transposed
   }
 }
 
-// Cholesky factor of a, in place. The noise on the diagonal keeps a positive definite.
+// Computes the Cholesky factor of a, in place. The noise on the diagonal keeps a positive definite.
 void factorize(std::vector<double>& a, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j <= i; ++j) {
@@ -39,8 +39,9 @@ double CostModel::physics(const Traits& t) const {
   return std::log(std::inner_product(t.costs.begin(), t.costs.end(), prices_.begin(), 1e-12));
 }
 
-// Prices relative to the prior's, times a common scale: least squares of relative errors, drawn to 1 as if
-// by a measurement of which that cost is kPrior; by coordinate descent, which keeps them from going below 0.
+// Fits the prices, relative to the prior prices times a common scale: least squares of the relative errors.
+// Each price is drawn to 1 as if by a measurement in which its cost's part is kPrior. Coordinate descent
+// keeps prices from going below 0.
 void CostModel::fit_prices() {
   constexpr double kPrior = 0.1;
   constexpr int kSweeps = 100;
@@ -95,8 +96,8 @@ double CostModel::fit_residuals() {
   return likelihood;
 }
 
-// By coordinate ascent over a few values. Each starts in their middle, and a change must be worth something:
-// what trials have not told apart stays uncertain.
+// Fits the variances by coordinate ascent over a few values. Each starts in the middle and changes only for a
+// sufficient gain, so that effects which trials have not separated stay uncertain.
 void CostModel::fit_variances() {
   constexpr double kDeviations[] = {0.02, 0.05, 0.15, 0.4};
   constexpr double kWorth = 1;

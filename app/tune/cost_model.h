@@ -1,20 +1,20 @@
-// What a step will cost in settings that were not tried, learned from those that were:
+// Predicts the time of a step with untried settings from the tried ones:
 //
 //   log seconds(x) = log sum_j w_j c_j(x) + r(x) + noise
 //
-// The sum is physics: c_j are known quantities such as FLOPs, micro-steps and bytes sent, their prices
-// w_j >= 0 are fitted, and quantities that no trial has told apart keep their prior prices. r is a Gaussian
-// process for what physics leaves out. Its kernel adds one term for each setting and one for all of them
-// together (Duvenaud et al., Additive Gaussian Processes, 2011), so that what a setting does is learned from
-// every trial. The variances are those of the highest marginal likelihood.
+// The sum is physics: c_j are known quantities such as FLOPs, micro-steps and bytes sent. Their prices w_j >=
+// 0 are fitted; quantities that no trial has separated keep their prior prices. r is a Gaussian process for
+// everything else. Its kernel adds one term for each setting and one for all of them together (Duvenaud et
+// al., Additive Gaussian Processes, 2011), so that every trial teaches the effect of each setting. The
+// variances maximise the marginal likelihood.
 #pragma once
 #include <vector>
 
 namespace ft {
 
-struct Traits {                  // of a point of the space
+struct Traits {                  // traits of a point of the space
   std::vector<double> costs;     // c_j, in seconds at prior prices; >= 0
-  std::vector<double> settings;  // one coordinate for each; neighbouring values are about 1 apart
+  std::vector<double> settings;  // a coordinate for each; neighbouring values are about 1 apart
 };
 
 struct MeasuredCost {
@@ -25,7 +25,7 @@ struct MeasuredCost {
 
 class CostModel {
  public:
-  // At least one measurement; all traits have the same lengths.
+  // Needs at least one measurement. All traits have the same lengths.
   explicit CostModel(std::vector<MeasuredCost> known);
 
   struct Guess {
@@ -41,10 +41,10 @@ class CostModel {
   double kernel(const Traits&, const Traits&) const;
 
   std::vector<MeasuredCost> known_;
-  std::vector<double> prices_;     // of each cost
-  std::vector<double> variances_;  // of each setting's term, and of the one for all together
+  std::vector<double> prices_;     // price of each cost
+  std::vector<double> variances_;  // of each setting's term, and of the term for all together
   std::vector<double> factor_;     // (known, known) Cholesky factor of the kernel matrix, lower
-  std::vector<double> residuals_;  // (known) log seconds less physics
+  std::vector<double> residuals_;  // (known) log seconds minus physics
   std::vector<double> weights_;    // (known) kernel matrix^-1 residuals
 };
 

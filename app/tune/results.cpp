@@ -33,7 +33,7 @@ std::vector<std::string> names(const TuneResults& t) {
   return out;
 }
 
-// Right-aligned but for the last.
+// Returns the fields right-aligned, except the last one.
 std::string padded(const TuneResults& t, const std::vector<std::string>& fields) {
   std::string out;
   const std::vector<std::string> heads = names(t);

@@ -6,8 +6,8 @@
 namespace ft {
 namespace {
 
-constexpr double kCuriosity = 2;       // deviations below the prediction that a point may turn out
-constexpr double kWorthwhile = 0.005;  // of the best time
+constexpr double kCuriosity = 2;       // deviations by which a point may be faster than predicted
+constexpr double kWorthwhile = 0.005;  // relative gain over the best time that is worth a trial
 
 double hope_of(const CostModel::Guess& g) { return g.log_seconds - kCuriosity * g.deviation; }
 double prior_of(const Traits& t) { return std::accumulate(t.costs.begin(), t.costs.end(), 0.0); }

@@ -1,4 +1,4 @@
-// Which settings to try next, and when enough were tried. Nothing here runs or times anything.
+// Chooses the settings to try next, and decides when enough were tried. Does not run or time anything.
 #pragma once
 #include <optional>
 
@@ -8,18 +8,18 @@ namespace ft {
 
 class TuneSearch {
  public:
-  // At most `trials` of the points are tried; every one: also those that are not likely to be the fastest.
+  // Tries at most `trials` of the points; with `every_one` also points that are unlikely to be the fastest.
   TuneSearch(std::vector<Traits> points, std::size_t trials, bool every_one = false);
 
-  // What a trial of a point found: seconds for the same work, 0: it failed. noise: relative standard error.
+  // Notes the result of a trial: seconds for the same work, 0: it failed; `noise`: relative standard error.
   void tried(std::size_t point, double seconds, double noise);
 
-  // The untried point that may be the fastest: the lowest prediction less its deviation. Nothing when the
-  // trials are used up, or none is likely to be faster than the best by half a percent.
+  // Returns the untried point that may be the fastest: the lowest prediction minus two deviations. Returns
+  // nothing if all trials are used, or if no point is likely to be faster than the best by half a percent.
   std::optional<std::size_t> next() const;
 
-  std::optional<std::size_t> best() const;  // the fastest that was tried
-  // Each point's seconds as measured, else as predicted; NaN: it failed, or nothing is known.
+  std::optional<std::size_t> best() const;  // the fastest tried point
+  // Returns each point's measured seconds, else the predicted ones; NaN: it failed, or nothing is known.
   std::vector<double> seconds() const;
   std::size_t trials() const { return tried_; }
 

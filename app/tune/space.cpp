@@ -44,7 +44,8 @@ const Json* find(const Json& tree, const std::string& path) {
   return at;
 }
 
-// As a table shows it: "8 x 4" for a micro-batch with its accumulation, 5e8 for a large number.
+// Returns a value as a table shows it: "8 x 4" for a micro-batch and its accumulation, 5e8 for a large
+// number.
 std::string shown(const std::string& path, const Json& value, std::int64_t accumulation) {
   constexpr double kLong = 1e6;
   if (path == kMicroBatch) return str(value.dump(), " x ", accumulation);
@@ -70,7 +71,8 @@ std::vector<Json> micro_batches(std::int64_t of) {
   return all;
 }
 
-// What is varied unless somebody says otherwise. Where something lives in files it may be that it need not.
+// Returns the dimensions to vary by default. If parameters or states are in files, keeping them in memory is
+// a choice.
 std::vector<TuneDimension> usual_dimensions(const RunConfig& own, int cores) {
   std::vector<TuneDimension> all;
   if (!own.on_gpu()) all.push_back({kRanks, "ranks", doubling(cores)});
@@ -78,7 +80,7 @@ std::vector<TuneDimension> usual_dimensions(const RunConfig& own, int cores) {
   all.push_back({kMicroBatch, "batch", micro_batches(sequences_per_step(own))});
   all.push_back({kRecompute, "recompute", {false, "auto", true}});
   all.push_back({kOverlap, "overlap", {true, false}});
-  // Between CPUs the buffers of a rank grow with it up to 1 MiB; NCCL has its own.
+  // Between CPUs a rank's buffers grow with this size up to 1 MiB. NCCL has its own buffers.
   if (!own.on_gpu()) all.push_back({kBucket, "bucket", {5e8, 65536.0}});
   all.push_back({kPrefetch, "prefetch", {5e7, 5e6, 5e8, 0.0}});
   const ZeroConfig& z = own.zero_optimization;
@@ -88,8 +90,8 @@ std::vector<TuneDimension> usual_dimensions(const RunConfig& own, int cores) {
   return all;
 }
 
-// The tree of all settings, defaults too, that a point changes. The configuration may have said the same in
-// other ways, which would contradict.
+// Returns the tree of all settings, defaults included, for points to change. The file itself may set the same
+// values under other names, which would contradict a point's.
 SettingsText explicit_settings(const RunConfig& own, const std::string& file) {
   SettingsText tree{.value = parse_json(effective_config(own), {file}), .lines = {}, .name = file};
   tree.value["zero_stage"] = nullptr;
@@ -158,7 +160,7 @@ class SpaceReader {
       if (path == "training.output_dir" || path.starts_with("tune."))
         refuse(place, "is not a setting of a trial");
       const auto at = std::find_if(all.begin(), all.end(), [&](auto& d) { return d.path == path; });
-      // What has an effect depends on the ranks, so they come first.
+      // Ranks come first, because they decide which other settings have an effect.
       TuneDimension& d = at != all.end() ? *at : *all.emplace(path == kRanks ? all.begin() : all.end());
       if (d.path.empty()) d = {path, path.substr(path.rfind('.') + 1), {}};
       d.values.assign(values.begin(), values.end());
@@ -167,7 +169,7 @@ class SpaceReader {
       if (!is_typed(d.path)) space_.dimensions.push_back(std::move(d));
   }
 
-  // First, so that ties are decided for what somebody has.
+  // Puts the configured value first, so that it wins ties.
   void add_own_value(TuneDimension& d) const {
     Json own = *find(tree_.value, d.path);
     if (d.path == kRanks) own = configured_ranks(space_.own.distributed);
@@ -175,7 +177,7 @@ class SpaceReader {
     d.values.insert(d.values.begin(), std::move(own));
   }
 
-  // Each value by itself, so that a mistake is not taken for a combination that contradicts itself.
+  // Checks each value alone, so that a wrong value is not taken for a combination that contradicts itself.
   void check_values() const {
     for (const TuneDimension& d : space_.dimensions)
       for (const Json& value : d.values) {
@@ -201,7 +203,7 @@ class SpaceReader {
     return path != kPrefetch || (!alone && prefetches);
   }
 
-  // Settings without effect get one value, and points that became equal are one.
+  // Gives settings without effect one value, and merges points that became equal.
   std::vector<Values> only_different(std::vector<Values> all) const {
     std::vector<Values> kept;
     std::set<std::string> seen;
@@ -248,7 +250,7 @@ class SpaceReader {
     try {
       point.config = config_of(tree, "");
       ZeroConfig& z = point.config.zero_optimization;
-      if (z.stage == 0 && zero.stage != 0) z.mics_shard_size = -1;  // nothing is shared out
+      if (z.stage == 0 && zero.stage != 0) z.mics_shard_size = -1;  // stage 0 shards nothing
       zero_options(point.config, static_cast<int>(ranks));
     } catch (const UserError&) {
       ++space_.refused;
@@ -258,7 +260,7 @@ class SpaceReader {
     space_.points.push_back(std::move(point));
   }
 
-  // For a setting without effect: a value that no other setting contradicts.
+  // Returns the value of a setting without effect: one that no other setting contradicts.
   static Json default_of(const std::string& path, const Json& value) {
     const ZeroConfig usual;
     if (path == kStage) return usual.stage;

@@ -1,4 +1,4 @@
-// tune.svg: what the settings cost and bring, and how the search went.
+// Draws tune.svg: speed over memory of the settings, and the course of the search.
 #include <algorithm>
 #include <cmath>
 #include <utility>

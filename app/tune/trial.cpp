@@ -16,11 +16,11 @@ namespace ft {
 namespace {
 
 constexpr std::size_t kFewest = 3, kMost = 60;  // timed steps
-constexpr double kShortest = 1, kLongest = 20;  // seconds of them together
-constexpr double kPrecise = 0.01;               // a relative error that is small enough
-constexpr double kBehind = 1.25;                // times the seconds per token of the best
-constexpr std::size_t kSurelyBehind = 2;        // steps that tell
-constexpr double kLeastNoise = 0.01;            // between two starts of the same
+constexpr double kShortest = 1, kLongest = 20;  // seconds of all timed steps
+constexpr double kPrecise = 0.01;               // sufficient relative error
+constexpr double kBehind = 1.25;                // multiple of the best seconds per token that is too slow
+constexpr std::size_t kSurelyBehind = 2;        // steps that are enough to see it
+constexpr double kLeastNoise = 0.01;            // relative difference of two starts of the same settings
 
 double median(std::vector<double> x) {
   const auto middle = x.begin() + std::ssize(x) / 2;
@@ -36,7 +36,7 @@ std::vector<double> seconds_per_token(std::span<const TimedStep> steps) {
   return all;
 }
 
-// What log.jsonl says of the steps so far. Reads on where it stopped; a line that is not complete waits.
+// Reads the steps so far from log.jsonl. Continues where it stopped; an incomplete line is read later.
 class StepLog {
  public:
   explicit StepLog(std::string path) : path_(std::move(path)) {}
@@ -79,7 +79,7 @@ TrialSpeed speed_of(std::span<const TimedStep> steps) {
   const double middle = median(times);
   std::vector<double> apart;
   for (const double t : times) apart.push_back(std::abs(t - middle));
-  // The standard error of a median of normal values, their deviation estimated robustly.
+  // The standard error of a median of normal values, with a robust estimate of their deviation.
   const double error = 1.2533 * 1.4826 * median(apart) / std::sqrt(static_cast<double>(times.size()));
   double tokens = 0;
   for (const TimedStep& s : steps.subspan(1)) tokens += static_cast<double>(s.tokens);
@@ -104,9 +104,9 @@ RunConfig trial_config(RunConfig c, const std::string& folder) {
   c.training.output_dir = folder;
   c.training.max_steps = kMost + 1;
   c.training.resume_from_checkpoint = Resume::none;
-  c.training.lr_scheduler_type = LrScheduler::constant;  // needs nothing that is left out here
+  c.training.lr_scheduler_type = LrScheduler::constant;  // needs no settings that are removed here
   c.training.lr_scheduler_kwargs = {};
-  c.data_efficiency = {};  // whose steps grow to full length
+  c.data_efficiency = {};  // its first steps are shorter than later ones
   c.evaluation = {};
   c.checkpointing = {};
   c.checkpointing.save_strategy = SaveStrategy::no;

@@ -1,5 +1,5 @@
-// One trial: a short run of ft train in a process of its own, which ends when its speed is known, or is known
-// to be too low.
+// A trial: a short run of ft train in a separate process. It ends when its speed is known, or is surely too
+// low.
 #pragma once
 #include <functional>
 #include <span>
@@ -18,29 +18,31 @@ struct TimedStep {
 
 struct TrialSpeed {
   double tokens_per_second = 0;
-  double seconds_per_step = 0;  // with as many tokens as steps have on average
+  double seconds_per_step = 0;  // at the steps' mean number of tokens
   double noise = 0;             // relative standard error
 };
-// The median of the steps after the first, which also touches its memory for the first time. Two at least.
+// Returns the median speed of at least two steps. Leaves out the first step, which touches memory for the
+// first time.
 TrialSpeed speed_of(std::span<const TimedStep>);
 
 enum class TrialVerdict : std::uint8_t { go_on, enough, behind };
-// Whether these steps tell the speed; behind: even the fastest is clearly slower than `best`, 0: none.
+// Tells if these steps are enough to know the speed. `behind`: even the fastest step is clearly slower than
+// `best` tokens/s (0: there is none).
 TrialVerdict judge_trial(std::span<const TimedStep>, double best);
 
 struct TrialOutcome {
-  TrialSpeed speed;        // 0: it failed, or was interrupted
-  std::int64_t steps = 0;  // that were timed
+  TrialSpeed speed;        // 0: the trial failed or was interrupted
+  std::int64_t steps = 0;  // number of timed steps
   bool behind = false, interrupted = false;
-  int exit_code = 0;   // of one that failed
-  std::string result;  // done, slower: stopped early, or its last words
+  int exit_code = 0;   // exit code of a failed trial
+  std::string result;  // done, slower: stopped early, or the trial's last line
 };
 
-// The settings of a trial: those of the run, without all that takes time beside the steps.
+// Returns the settings of a trial: the run's, without everything that takes time between the steps.
 RunConfig trial_config(RunConfig, const std::string& folder);
 
-// Runs it in `folder`, which is empty afterwards, and writes its words to folder.log. `says` gets what to
-// show, a few times a second.
+// Runs the trial in `folder`, which is removed afterwards, and writes its output to folder.log. Calls `says`
+// with the text to show, a few times per second.
 TrialOutcome run_trial(const RunConfig&, const std::string& folder, double best, const SignalQueue&,
                        const std::function<void(const std::string&)>& says);
 

@@ -9,7 +9,7 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kLargest = 1 << 26;  // bytes of the file
+constexpr std::int64_t kLargest = 1 << 26;  // bytes of a file that is read
 
 TrialOutcome read_outcome(const JsonObject& row) {
   TrialOutcome t;

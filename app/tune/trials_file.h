@@ -10,14 +10,14 @@ namespace ft {
 
 class TrialsFile {
  public:
-  // Reads what there is. A last line that was cut off is removed; UserError(Exit::input) for any other that
-  // is not a trial.
+  // Reads the file if it exists. Removes an incomplete last line. Throws UserError (input) if another line is
+  // not a trial.
   explicit TrialsFile(const std::string& path);
 
-  // By key, which stands for all settings of a trial.
+  // Returns a key for all settings of a trial.
   static std::string key(const RunConfig&);
   const TrialOutcome* find(const std::string& key) const;
-  // settings: as JSON, for people.
+  // `settings`: JSON for people.
   void add(const std::string& key, const std::string& settings, const TrialOutcome&);
 
  private:

@@ -20,7 +20,7 @@
 namespace ft {
 namespace {
 
-// A tenth of what fits, where there is much; a search needs a few in any case.
+// Returns the number of trials: by default a tenth of the points that fit, at least 6 and at most 50.
 std::size_t trials_of(const TuneArgs& args, std::size_t fit) {
   constexpr std::size_t kAtLeast = 6, kAtMost = 50;
   if (args.all) return fit;
@@ -28,7 +28,7 @@ std::size_t trials_of(const TuneArgs& args, std::size_t fit) {
   return std::min(fit, std::clamp(fit / 10, kAtLeast, kAtMost));
 }
 
-// For memory only the points that need least are tried, to find the fastest of them.
+// Keeps only the points that need the least memory; the search then finds the fastest of them.
 void keep_smallest(TuneCandidates& c) {
   constexpr double kAlike = 1.02;
   std::int64_t least = c.fit[0].device_memory();
@@ -88,7 +88,7 @@ class Tuning {
     if (args_.metric == TuneMetric::memory) keep_smallest(candidates_);
   }
 
-  // Columns are the settings that differ.
+  // Makes the rows. Their columns are the settings that differ.
   void make_rows() {
     std::vector<std::size_t> columns;
     for (std::size_t d = 0; d < space_.dimensions.size(); ++d)
@@ -122,7 +122,7 @@ class Tuning {
     return json_text(all, -1);
   }
 
-  // Whether a signal ended it.
+  // Runs the trials. Returns true if a signal stopped it.
   bool search() {
     std::vector<Traits> traits;
     for (const TuneCandidate& c : candidates_.fit) traits.push_back(c.traits);
@@ -172,7 +172,7 @@ class Tuning {
     if (!args_.json) std::cout << results_.line(row) << std::endl;
   }
 
-  // The first trial failed, and so would the others.
+  // Ends ft tune: the first trial failed, and the others would fail too.
   [[noreturn]] void refuse_all(const TrialOutcome& outcome) const {
     const Exit code = outcome.exit_code > 128 ? Exit::hardware : Exit{outcome.exit_code};
     throw UserError(code, str("the first trial failed, ", outcome.result, "; see ", file("trial.log")));

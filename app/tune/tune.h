@@ -1,5 +1,5 @@
-// ft tune: finds the settings with which a run is fastest, or takes least memory, and writes its
-// configuration with them. Plans every combination, tries a few that fit, and predicts the rest.
+// ft tune: finds the settings with which a run is fastest or takes least memory, and writes its configuration
+// with them. Plans every combination, tries a few that fit, and predicts the others.
 #pragma once
 #include <cstdint>
 
@@ -17,8 +17,8 @@ constexpr auto words(TuneMetric) {
 
 struct TuneArgs : ConfigArgs {
   TuneMetric metric = TuneMetric::throughput;
-  std::int64_t trials = 0;  // at most; 0: a tenth of what fits
-  bool all = false;         // try everything that fits
+  std::int64_t trials = 0;  // largest number; 0: a tenth of those that fit
+  bool all = false;         // try all settings that fit
   bool json = false;
 };
 Exit tune(const TuneArgs&);

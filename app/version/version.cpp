@@ -11,7 +11,7 @@
 namespace ft {
 namespace {
 
-// What the chosen kernels use; nothing on a processor that ft cannot run on.
+// Returns the CPU features of the chosen kernels; nothing on a processor that ft cannot use.
 std::vector<std::string> cpu_features() {
   std::vector<std::string> all{"avx2", "fma", "f16c"};
   try {

@@ -4,10 +4,10 @@
 
 namespace ft {
 
-extern const char* const kVersion;  // as 0.2.0
-extern const char* const kCommit;   // of the sources; empty: unknown
+extern const char* const kVersion;  // e.g. 0.2.0
+extern const char* const kCommit;   // commit of the sources; empty: unknown
 
-// ft --version [--json]
+// Arguments of ft --version [--json].
 struct VersionArgs {
   bool json = false;
 };
