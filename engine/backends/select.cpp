@@ -1,5 +1,5 @@
-// From a Device to the Ops that computes on it: the one place that knows all backends, and so a library of
-// its own (ft_backends).
+// Creates the Ops for a Device. It is the one file that knows all backends, and therefore a separate library
+// (ft_backends).
 #include "engine/cpu/cpu_ops.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/ops/ops.h"

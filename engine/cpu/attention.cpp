@@ -12,12 +12,12 @@
 namespace ft::cpu {
 namespace {
 
-// A thread's workspace. It suffices for the gradient of sequences of up to 15000 tokens in heads of 128
-// columns in one go (5000 when heads share keys); longer ones are processed in parts.
+// Bytes of a thread's workspace. They suffice to compute the gradient of sequences of up to 15000 tokens in
+// heads of 128 columns at once (5000 if heads share keys); longer ones are processed in parts.
 constexpr std::int64_t kWorkspace = std::int64_t{8} << 20;
 static_assert(attention_words(kAttentionWidth) * 4 <= kWorkspace);
 
-// Rows of the queries and of the keys of each sequence.
+// The lengths of all sequences, and their rows among the queries and the keys.
 class Sequences {
  public:
   struct Lengths {
@@ -32,7 +32,7 @@ class Sequences {
     const auto at = static_cast<std::size_t>(s);
     return {mask_.starts[at], queries, key_starts_[at], keys, key_head};
   }
-  // Pairs of a sequence that see each other, roughly.
+  // Estimate of the pairs of a sequence that see each other.
   double work(const Lengths& n) const {
     const std::int64_t seen = mask_.window > 0 ? std::min(n.keys, mask_.window) : n.keys;
     return static_cast<double>(n.queries) * static_cast<double>(seen);
@@ -47,15 +47,15 @@ class Sequences {
   std::span<const std::int32_t> key_starts_;
 };
 
-// Deals items of work out to threads: those of long sequences first, so that no thread is left with a long
-// one at the end. Sequences are ordered by the magnitude of their length only, which needs no memory.
+// Gives threads items of work, items of long sequences first, so that no thread gets a long one at the end.
+// It orders sequences only by the number of binary digits of their lengths, which needs no memory.
 template <class Count>
 class Dealer {
  public:
   struct Item {
     std::int64_t sequence, index;
   };
-  // count(lengths): items of a sequence
+  // count(lengths): number of items of a sequence.
   Dealer(const Sequences& sequences, Count count) : sequences_(sequences), count_(count) {
     for (std::int64_t s = 0; s < sequences.count(); ++s) magnitudes_ |= std::uint64_t{1} << magnitude(s);
     sequence_ = sequences.count();
@@ -73,14 +73,14 @@ class Dealer {
     const auto [queries, keys] = sequences_.lengths(s);
     return 32 - std::countl_zero(static_cast<std::uint32_t>(std::max(queries, keys)));
   }
-  // To the next sequence.
+  // Goes to the next sequence; returns false after the last one.
   bool advance() {
     index_ = items_ = 0;
     if (++sequence_ < sequences_.count()) {
       if (magnitude(sequence_) == now_) items_ = count_(sequences_.lengths(sequence_));
       return true;
     }
-    if (magnitudes_ <= 1) return false;  // the rest is empty
+    if (magnitudes_ <= 1) return false;  // only empty sequences are left
     now_ = 63 - std::countl_zero(magnitudes_);
     magnitudes_ &= ~(std::uint64_t{1} << now_);
     sequence_ = -1;
@@ -89,7 +89,7 @@ class Dealer {
 
   const Sequences& sequences_;
   Count count_;
-  std::uint64_t magnitudes_ = 0;  // bit n: sequences of n binary digits are still to come
+  std::uint64_t magnitudes_ = 0;  // bit n: sequences whose length has n binary digits are still to come
   int now_ = 0;
   std::int64_t sequence_, index_ = 0, items_ = 0;
   std::mutex mutex_;
@@ -139,7 +139,8 @@ AttentionCall make_call(const Op& op) {
   return call;
 }
 
-// Into how many parts one key head of a sequence falls, and whether its gradient is done in parts at all.
+// Number of parts that one key head of a sequence is cut into, and the decision to compute its gradient in
+// parts.
 class Cut {
  public:
   using Lengths = Sequences::Lengths;
@@ -158,15 +159,15 @@ class Cut {
   std::int64_t query_blocks(std::int64_t queries) const { return ceil_div(query_tiles(queries), at_once_); }
   std::int64_t at_once() const { return at_once_; }
 
-  // Parts cost seven products instead of five, but fill all threads: that many rounds of whole sequences
-  // must not cost more.
+  // True if the gradient is computed at once. Parts cost seven products instead of five, but occupy all
+  // threads, so this is chosen only if rounding up the number of sequences per thread costs less than that.
   bool whole(const Lengths& n) const {
     if (attention_words_with_dq(width_, group_, n.queries, n.keys) * 4 > kWorkspace) return false;
     if (n.queries == 0) return true;
     const double rounds = share_ / sequences_.work(n);
     return std::ceil(rounds) <= 1.4 * rounds;
   }
-  // Items of the gradient of one key head.
+  // Number of items of the gradient of one key head.
   std::int64_t parts(const Lengths& n) const {
     return whole(n) ? 1 : key_blocks(n.keys) + query_blocks(n.queries);
   }
@@ -174,11 +175,10 @@ class Cut {
  private:
   const Sequences& sequences_;
   std::int64_t width_, at_once_, group_;
-  double share_;  // of one thread
+  double share_;  // work of one thread
 };
 
-// Calls f(part, index of the sequence's items, thread) for count(lengths) items times key heads of every
-// sequence.
+// Calls f(part, index of the item, thread) for count(lengths) items of every sequence and key head.
 template <class Count, class F>
 void deal(const Sequences& sequences, std::int64_t key_heads, Team& team, int threads, Count count, F f) {
   const auto items = [&](const Sequences::Lengths& n) { return count(n) * key_heads; };
@@ -191,7 +191,7 @@ void deal(const Sequences& sequences, std::int64_t key_heads, Team& team, int th
   share_out(team, threads, threads == 1, work);
 }
 
-// Waking other threads takes longer than small work does.
+// Number of threads to use: waking other threads takes longer than small work.
 int threads_for(const Sequences& sequences, Heads heads, int threads) {
   constexpr double kSmall = 4e6;  // FLOPs, some tens of microseconds
   double flops = 0;
@@ -228,7 +228,7 @@ void Attention::forward(const op::Attention& op) {
       sequences, op.heads.key_value, team_, threads,
       [&](const Sequences::Lengths& n) { return cut.query_blocks(n.queries); },
       [&](const AttentionPart& part, std::int64_t index, int thread) {
-        // late queries see more keys: those first
+        // late queries see more keys: they come first
         const std::int64_t block = cut.query_blocks(part.queries) - 1 - index, begin = block * cut.at_once();
         run(call, part, begin, std::min(begin + cut.at_once(), cut.query_tiles(part.queries)),
             workspace(thread));

@@ -1,5 +1,5 @@
-// op::Attention and its gradient on the CPU: deals the kernels' parts out to the threads. Results do not
-// depend on the number of threads, bit by bit. All workspace is taken at construction.
+// op::Attention and its gradient on the CPU: distributes the kernels' parts over threads. Results have the
+// same bits for any number of threads. All workspace is taken at construction.
 #pragma once
 #include "engine/core/arena.h"
 #include "engine/cpu/kernels/kernels.h"
@@ -11,13 +11,13 @@ class Attention {
  public:
   Attention(const Kernels& kernels, Team& team);
 
-  // Heads of at most kAttentionWidth columns.
+  // For heads of at most kAttentionWidth columns.
   void forward(const op::Attention&);
   void backward(const op::AttentionGrad&);
   void ranges(const op::AttentionRanges&);
 
-  // Bytes of all threads, whatever the length of the sequences. Only what a step touches is ever backed by
-  // memory: from 0.3 MB a thread on.
+  // Bytes of workspace of all threads, for sequences of any length. The system provides memory only for the
+  // pages that a step touches: at least 0.3 MB per thread.
   std::int64_t workspace_bytes() const;
 
  private:

@@ -14,14 +14,15 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
-// Names of one version's files, in a group's folder.
+// Names of the files in a group's folder, in one version of cgroups.
 struct Names {
-  const char *limit, *used, *droppable;  // droppable: a key of memory.stat, bytes of file pages
+  // droppable: key in memory.stat whose value is the bytes of file pages that can be dropped
+  const char *limit, *used, *droppable;
 };
 constexpr Names kFirst{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 constexpr Names kSecond{"memory.max", "memory.current", "inactive_file"};
 
-// The number in a file of one; nothing for "max" and where there is no such file.
+// The number in a file that holds one; empty for "max" or a missing file.
 std::optional<std::int64_t> number_in(const fs::path& file) {
   std::ifstream in(file);
   std::int64_t n = 0;
@@ -39,13 +40,15 @@ std::int64_t statistic(const fs::path& file, const std::string& wanted) {
 
 std::int64_t left_in(const fs::path& folder, const Names& names) {
   const auto limit = number_in(folder / names.limit);
-  if (!limit || *limit > kNone / 2) return kNone;  // version 1 writes the largest number of pages for none
+  // version 1 writes the largest number of pages if there is no limit
+  if (!limit || *limit > kNone / 2) return kNone;
   const std::int64_t used = number_in(folder / names.used).value_or(0);
   const std::int64_t kept = used - statistic(folder / "memory.stat", names.droppable);
   return std::clamp(*limit - kept, std::int64_t{0}, *limit);
 }
 
-// `path` is the group's from the mount point on. A container may see only the upper part of it.
+// Memory left along a group's path below the mount point. A container may see only the upper part of the
+// path.
 std::int64_t left_along(const fs::path& mount, const std::string& path, const Names& names) {
   std::int64_t left = left_in(mount, names);
   fs::path folder = mount;

@@ -1,5 +1,5 @@
-// Conversion between float formats and the search for NaN and Inf: kernels that are compiled for every
-// target, on the calling thread. engine/files/convert.h has the contract.
+// Conversion between float formats and the search for NaN and Inf: kernels that are compiled for every target
+// and run on the calling thread. engine/files/convert.h has the contract.
 #pragma once
 #include <cstdint>
 

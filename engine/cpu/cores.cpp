@@ -73,7 +73,7 @@ void take_share_of_cores(int index, int of) {
   CPU_ZERO(&mine);
   for (std::size_t c = first; c < end; ++c)
     for (const int cpu : cores[c]) CPU_SET(cpu, &mine);
-  sched_setaffinity(0, sizeof mine, &mine);  // refused: then the ranks share all cores, only slower
+  sched_setaffinity(0, sizeof mine, &mine);  // if refused, the ranks share all cores, only slower
 }
 
 }  // namespace ft::cpu

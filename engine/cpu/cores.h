@@ -5,18 +5,20 @@
 
 namespace ft::cpu {
 
-// Physical cores that this process may use: those it is bound to, one thread per core (a second one only
-// competes for the same multipliers), and no more than a container's quota of processor time.
+// Number of physical cores that this process may use: cores that it is bound to, with one thread per core (a
+// second one would only compete for the same multipliers), and no more than a container's quota of processor
+// time.
 int usable_cores();
 
-// The processor's name as the kernel gives it; "unknown processor" where it gives none.
+// The processor's name as the kernel reports it; "unknown processor" if it reports none.
 std::string processor_name();
 
-// Whole cores of a cgroup's cpu.max, "quota period" in microseconds or "max period", rounded up; 0: no limit.
+// Number of cores in a cgroup's cpu.max ("quota period" in microseconds, or "max period"), rounded up; 0: no
+// limit.
 int quota_cores(std::string_view cpu_max);
 
-// Binds this process to its share of those: the index-th of `of` processes that do the same. Before any
-// thread is started; the number of threads follows from it.
+// Binds this process to its share of these cores, as the index-th of `of` processes that do so. Called before
+// any thread is started, because the number of threads depends on it.
 void take_share_of_cores(int index, int of);
 
 }  // namespace ft::cpu

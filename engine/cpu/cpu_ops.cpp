@@ -10,7 +10,7 @@
 namespace ft::cpu {
 namespace {
 
-// y[to(i)] = x[from(i)] for n rows, as bytes; zeros where from(i) is negative.
+// y[to(i)] = x[from(i)] for n rows, as bytes; zeros if from(i) is negative.
 template <class To, class From>
 void copy_rows(const Tensor& y, const Tensor& x, std::int64_t n, Team& team, To to, From from) {
   const std::int64_t row = x.cols() * size_of(x.dtype);
@@ -46,7 +46,7 @@ std::int64_t CpuOps::free_memory() const {
 
 void CpuOps::copy(Tensor y, Tensor x) {
   check_copy(y, x);
-  if (y.dense() && x.dense()) {  // as rows of a page
+  if (y.dense() && x.dense()) {  // as rows of 65536 bytes
     const std::int64_t bytes = y.bytes(), page = 65536;
     const Tensor to(y.data, DType::u8, {bytes / page, page}), from(x.data, DType::u8, {bytes / page, page});
     copy_rows(to, from, bytes / page, team_, same, same);
@@ -67,7 +67,7 @@ void CpuOps::download(void* host, Tensor x) {
   if (x.bytes() > 0) std::memcpy(host, x.data, std::size_t(x.bytes()));
 }
 
-// Indices come from data: a wrong one must not become a wild access.
+// Checks indices first: they come from data, and a wrong one must not become a wild access.
 template <class Op>
 void CpuOps::compute(const Op& op) {
   if constexpr (requires { op.check_indices(); }) op.check_indices();

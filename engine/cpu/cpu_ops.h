@@ -1,5 +1,5 @@
-// Ops on the CPU: hands operations to the kernels of one target, and owns what they need beside.
-// Work is done when a call returns. Results do not depend on the number of threads.
+// Ops on the CPU: gives operations to the kernels of one target, and owns the workspaces and threads that
+// they need. Work is done when a call returns. Results do not depend on the number of threads.
 #pragma once
 #include "engine/cpu/attention.h"
 #include "engine/cpu/cores.h"
@@ -13,7 +13,7 @@ class CpuOps final : public OpsOf<CpuOps> {
  public:
   explicit CpuOps(int threads = usable_cores(), Target target = best_target());
   explicit CpuOps(Sums);
-  // Kernels of a target that `Target` does not list, for tests.
+  // Uses kernels of a target that `Target` does not list, for tests.
   CpuOps(int threads, const Kernels& kernels, Sums = Sums::in_one_order);
   ~CpuOps() override;
 
@@ -35,7 +35,7 @@ class CpuOps final : public OpsOf<CpuOps> {
   friend OpsOf<CpuOps>;
   template <class Op>
   void compute(const Op& op);
-  // Those that are no leaves.
+  // Operations that are not leaf kernels.
   void own(const op::Products& op) { products_.run(op); }
   void own(const op::NarrowGrad& op) {
     const Term du[] = {op.of_du()}, db[] = {op.of_db()};

@@ -22,7 +22,7 @@ std::string amount(std::int64_t bytes) {
   return out.str();
 }
 
-// Bytes that the machine could give without swapping.
+// Bytes that the machine could provide without swapping.
 std::int64_t machines_memory() {
   std::ifstream info("/proc/meminfo");
   std::string key, unit;
@@ -31,7 +31,7 @@ std::int64_t machines_memory() {
   return std::numeric_limits<std::int64_t>::max();
 }
 
-// Says why the system has no addresses for memory that is there.
+// The reason why the system has no addresses although there is memory, for messages.
 std::string address_space() {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -54,12 +54,12 @@ Buffer reserve(std::int64_t bytes) {
             "; use shorter or fewer sequences in a batch, bf16, or gradient_checkpointing (`ft plan` "
             "says what a run needs)"));
   };
-  // The system would promise it, and kill us when it is used.
+  // Refuses more than is available: the system would promise it, and kill the process when it is used.
   if (bytes > available) refuse(str(amount(available), " are available"));
   const std::size_t size = std::size_t(bytes > 0 ? bytes : 1);
   void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) refuse(address_space());
-  madvise(p, size, MADV_HUGEPAGE);  // only a wish
+  madvise(p, size, MADV_HUGEPAGE);  // only a hint
   return {static_cast<std::byte*>(p), [size](std::byte* q) { munmap(q, size); }};
 }
 

@@ -1,7 +1,7 @@
 // See onednn.h.
 #include "engine/cpu/onednn.h"
 
-#include <omp.h>  // oneDNN's threads, of which it is to have one
+#include <omp.h>  // sets oneDNN's number of threads to one
 
 #include <algorithm>
 #include <array>
@@ -20,13 +20,14 @@ using dnnl::memory;
 memory::data_type type_of(DType t) {
   return t == DType::bf16 ? memory::data_type::bf16 : memory::data_type::f32;
 }
-// (rows, cols) as it lies, or the view of its transpose.
+// (rows, cols) in memory order, or the transposed view.
 memory::desc matrix(std::int64_t rows, std::int64_t cols, std::int64_t ld, bool transposed, DType t) {
   const memory::dims strides = transposed ? memory::dims{1, ld} : memory::dims{ld, 1};
   return {{rows, cols}, type_of(t), strides};
 }
 
-// Versions 2 and 3 differ in one thing: 2 has a descriptor between the matrices and the primitive's.
+// Creates a primitive's descriptor. Versions 2 and 3 of oneDNN differ in one thing: 2 has a further
+// descriptor between the matrices and the primitive's.
 template <class Matmul>
 auto describe(const dnnl::engine& engine, const memory::desc& a, const memory::desc& b,
               const memory::desc& bias, const memory::desc& y, const dnnl::primitive_attr& attr) {
@@ -45,7 +46,7 @@ struct Primitive {
   memory::desc y, a, b, c, scratch;
 };
 
-// Summands beside the product: the y there is, and a bias or another matrix.
+// Summands in addition to the product: the old y, and a bias or another matrix.
 enum class C : std::int64_t { none, bias, matrix };
 struct Added {
   bool y;
@@ -63,8 +64,8 @@ struct Block {
   ProductTerm term;
 };
 
-// The parts that threads take: as many columns as b has for them, because each part packs its columns of b;
-// rows too if there are few columns.
+// The parts of y for threads: at least two per thread. b's columns are divided first, because each part packs
+// its columns of b; rows are divided too if there are few columns.
 class Blocks {
  public:
   explicit Blocks(const ProductCall& call) : call_(call), rows_(call.rows), cols_(call.cols) {
@@ -99,7 +100,7 @@ class Blocks {
 
 constexpr std::int64_t kPage = 4096;
 
-// All that a primitive depends on.
+// The values that a primitive depends on.
 using Key = std::array<std::int64_t, 12>;
 
 }  // namespace
@@ -117,7 +118,7 @@ struct OneDnn::State {
                    : added.c == C::matrix ? matrix(call.rows, call.cols, call.ldc, false, call.c_type)
                                           : memory::desc();
     dnnl::post_ops after;
-    if (added.y) after.append_sum(1);  // first: it may be small, c is not
+    if (added.y) after.append_sum(1);  // first: y may be small, c is not
     if (added.c == C::matrix) after.append_binary(dnnl::algorithm::binary_add, c);
     dnnl::primitive_attr attr;
     attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -128,7 +129,7 @@ struct OneDnn::State {
 
   void run(const Primitive& p, const Block& block, Added added, std::byte* scratch) const {
     const auto& [call, term] = block;
-    const auto at = [&](const memory::desc& d, const void* x) {  // its handles do not know const
+    const auto at = [&](const memory::desc& d, const void* x) {  // oneDNN's handles are not const
       return memory(d, engine, const_cast<void*>(x));
     };
     std::unordered_map<int, memory> args{{DNNL_ARG_DST, at(p.y, call.y)},
@@ -142,7 +143,7 @@ struct OneDnn::State {
     p.run.execute(stream, args);
   }
 
-  // Null when oneDNN has nothing for it.
+  // Returns null if oneDNN has no primitive for it.
   const Primitive* of(const Block& block, Added added) {
     const auto& [call, t] = block;
     const auto number = [](auto x) { return static_cast<std::int64_t>(x); };
@@ -174,11 +175,11 @@ struct OneDnn::State {
 OneDnn::OneDnn() : state_(std::make_unique<State>()) {}
 OneDnn::~OneDnn() = default;
 
-// Primitives for a call: one for all blocks but the last ones, which may be smaller.
+// Primitives for a call: one for all blocks except the last ones, which may be smaller.
 struct OneDnn::Prepared {
   Blocks blocks;
   Added added;
-  std::int64_t scratch;  // bytes of a thread
+  std::int64_t scratch;  // bytes per thread
   const Primitive* primitives[2][2] = {};
 
   bool last_row(std::int64_t i) const { return i == blocks.down() - 1; }
@@ -189,7 +190,7 @@ std::optional<OneDnn::Prepared> OneDnn::prepare(const ProductCall& call, bool on
                                                 std::int64_t workspace_bytes) {
   if (call.count != 1 || call.alpha != 1 || call.y_transposed || call.terms[0].k == 0) return {};
   Prepared p{Blocks(call), added_of(call, onto), workspace_bytes / call.threads / kPage * kPage};
-  omp_set_num_threads(1);  // the number that this thread's primitives are made for
+  omp_set_num_threads(1);  // this thread's primitives are made for one thread
   for (const std::int64_t i : {std::int64_t{0}, p.blocks.down() - 1})
     for (const std::int64_t j : {std::int64_t{0}, p.blocks.across() - 1}) {
       const Primitive* one = state_->of(p.blocks.at(i, j), p.added);

@@ -9,7 +9,7 @@ namespace ft::cpu {
 namespace {
 
 constexpr std::size_t kMaxTerms = 16;
-constexpr std::int64_t kOneDnnScratch = 64 << 20;  // for copies that it makes of operands
+constexpr std::int64_t kOneDnnScratch = 64 << 20;  // for its copies of operands
 
 FourBitOperand operand_of(const FourBitMatrix& m) {
   const auto floats = [](const Tensor& t) { return t ? t.as<float>() : nullptr; };
@@ -28,7 +28,7 @@ Int8Operand operand_of(const Int8Matrix& m) {
   return {reinterpret_cast<const std::int8_t*>(m.codes.as<std::uint8_t>()), kInt8Block, m.scales.as<float>()};
 }
 
-// Where a term's b lies in few bits.
+// The coded form of a term's b.
 union CodedOperand {
   FourBitOperand four_bit;
   Int8Operand int8;
@@ -45,8 +45,8 @@ ProductTerm term_of(const Term& t, CodedOperand& coded) {
   return term;
 }
 
-// Whether waking other threads would take longer than the work, some tens of microseconds of a core: it
-// multiplies, and with few rows it mostly waits for memory.
+// True if waking other threads would take longer than the work, some tens of microseconds of a core. The work
+// is the multiply-adds plus, mostly with few rows, waiting for memory.
 bool is_small(std::int64_t rows, std::int64_t cols, std::int64_t depth) {
   constexpr std::int64_t kSmall = 2'000'000, kElement = 16;  // in multiply-adds
   return rows * cols * depth + kElement * (rows * depth + depth * cols + rows * cols) < kSmall;
@@ -98,15 +98,16 @@ void Products::run(const op::Products& op) {
   kernels_.run(call);
 }
 
-// Large terms go through oneDNN one after another; y, rounded to its type, holds the sum in between. Small
-// terms, adapters, would vanish in it beside c. So they come first, with coded weights, in one pass of ft's
-// kernel, and c comes last. If c is y it cannot wait: then ft's kernel does the whole sum in f32.
+// Runs large terms through oneDNN, one after another; y, rounded to its type, holds the sum in between. Small
+// terms (adapters) would vanish next to c. So they come first, together with coded weights, in one pass of
+// ft's kernel, and c comes last. If c is y it cannot come last: then ft's kernel computes the complete sum in
+// f32.
 void Products::run_with_onednn(const ProductCall& call) {
   constexpr std::int64_t kLeast = 64;  // smaller sizes do not fill matrix units
   const auto stays = [&](const ProductTerm& t) {
     return std::min({call.rows, call.cols, t.k}) < kLeast || t.four_bit || t.int8;
   };
-  std::array<ProductTerm, kMaxTerms> terms{};  // those that stay, then the large ones
+  std::array<ProductTerm, kMaxTerms> terms{};  // the small terms, then the large ones
   const ProductTerm* const end = call.terms + call.count;
   const auto large = std::copy_if(call.terms, end, terms.begin(), stays);
   std::remove_copy_if(call.terms, end, large, stays);

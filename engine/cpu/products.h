@@ -1,5 +1,5 @@
-// op::Products on the CPU: chooses between the own kernel and oneDNN, and owns the memory both work in, so
-// that nothing is allocated in a step.
+// op::Products on the CPU: chooses between ft's kernel and oneDNN, and owns the memory in which both work, so
+// that a step allocates nothing.
 #pragma once
 #include "engine/core/arena.h"
 #include "engine/cpu/kernels/kernels.h"
@@ -10,7 +10,7 @@ namespace ft::cpu {
 
 class Products {
  public:
-  // UserError(Exit::memory) when there is not enough memory for the workspace.
+  // Throws UserError (memory) if there is not enough memory for the workspace.
   Products(const ProductKernels&, Team&, OneDnnTypes = onednn_types(), Sums = Sums::in_one_order);
 
   void run(const op::Products&);

@@ -1,4 +1,5 @@
-// Matrices into 4 bits: a kernel that is compiled for every target. engine/core/four_bit.h has the formulas.
+// Conversion of matrices to 4 bits: a kernel that is compiled for every target. engine/core/four_bit.h has
+// the formulas.
 #pragma once
 #include <cstdint>
 
@@ -7,18 +8,19 @@
 
 namespace ft::cpu {
 
-// A book as the kernel takes it.
+// A book in the form that the kernel uses.
 struct FourBitPlaces {
   float bounds[15];
   std::uint8_t zero;        // the place of 0
-  bool named;               // codes are other numbers than places:
-  std::uint8_t pairs[256];  // by two places, 16 first + second: the byte of their codes
+  bool named;               // codes differ from places:
+  std::uint8_t pairs[256];  // indexed by two places, 16 first + second: the byte of their codes
 };
 FourBitPlaces places_of(FourBitBook);
 
 struct QuantizeKernels {
-  // n elements of f32, bf16 or f16, which begin with a block; the last block may be short. (n + 1) / 2 bytes
-  // of codes, a scale for each block. False when an element is not finite. On the calling thread.
+  // Encodes n elements of f32, bf16 or f16, which begin with a block; the last block may be short. Writes (n
+  // + 1) / 2 bytes of codes and a scale for each block. Returns false if an element is not finite. Runs on
+  // the calling thread.
   bool (*run)(std::uint8_t* codes, float* absmax, const void* x, DType, std::int64_t n, std::int64_t block,
               const FourBitPlaces&);
 };

@@ -1,5 +1,5 @@
-// Detection by cpuid. The vector registers must also be saved by the operating system (xgetbv), which
-// __builtin_cpu_supports includes.
+// Detection by cpuid. The operating system must save the vector registers too (xgetbv);
+// __builtin_cpu_supports includes that.
 #include "engine/cpu/target.h"
 
 #include "engine/core/error.h"

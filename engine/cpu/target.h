@@ -1,4 +1,4 @@
-// Which of the compiled sets of kernels this CPU can run. One binary holds all of them.
+// The sets of kernels that this CPU can run. One binary contains all sets.
 #pragma once
 #include <vector>
 
@@ -10,8 +10,8 @@ enum class Target { avx2, avx512, avx512_bf16 };
 
 const char* name_of(Target);
 
-// What this CPU and its operating system can run, the best last. UserError(Exit::hardware) when it lacks
-// AVX2, FMA or F16C.
+// Targets that this CPU and its operating system can run, the best last. Throws UserError (hardware) if it
+// lacks AVX2, FMA or F16C.
 std::vector<Target> usable_targets();
 Target best_target();
 

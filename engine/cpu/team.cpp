@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::uint32_t kOpen = 1u << 31;
 
-// Waits until `value` is not `old` any more: awake at first, then asleep. Its writer notifies.
+// Waits until `value` differs from `old`: awake at first, then asleep. The writer notifies.
 std::uint32_t wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds kAwake{50};
-  constexpr int kLooks = 32;  // between two looks at the clock
+  constexpr int kLooks = 32;  // between two reads of the clock
   const auto until = Clock::now() + kAwake;
   do {
     for (int i = 0; i < kLooks; ++i) {
@@ -63,12 +63,12 @@ void Team::run(std::int64_t items, Work work, const void* context) {
   calls_.fetch_add(1, std::memory_order_release);
   calls_.notify_all();
   take(0);
-  // Closed: a thread inside finishes its piece, no other comes in.
+  // Closed: threads inside finish their pieces, and no other thread enters.
   std::uint32_t inside = gate_.fetch_and(~kOpen, std::memory_order_acq_rel) & ~kOpen;
   while (inside != 0) inside = wait_for_change(gate_, inside);
 }
 
-// Its own share, then the rest of the others'.
+// Takes items of this thread's share, then the rest of the others' shares.
 void Team::take(int thread) {
   const std::size_t n = shares_.size();
   for (std::size_t k = 0; k < n; ++k) {

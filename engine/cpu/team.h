@@ -1,9 +1,10 @@
-// Threads that share loops, the caller being one of them. A loop is over when its items are done: a thread
-// that has not come yet is not waited for, so that a core that somebody else uses costs its own share and no
-// more (OpenMP's barriers wait for every thread, spinning). Between loops threads stay awake for some tens of
-// microseconds, in which a step's next loop mostly comes, and then sleep.
+// Threads that share loops; the caller is one of them. A loop ends when its items are done. It does not wait
+// for a thread that has not started yet, so that a core that another program uses costs only its own share
+// (OpenMP's barriers wait for every thread, spinning). Between loops threads stay awake for some tens of
+// microseconds, because a step's next loop mostly comes within that time, and then sleep.
 //
-// Kernels, which are compiled per target, include this header: no inline functions that targets would share.
+// Kernels, which are compiled per target, include this header: it must not have inline functions that targets
+// would share.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace ft::cpu {
 
 class Team {
  public:
-  // `size` threads with the caller; one: loops are simply run.
+  // Makes a team of `size` threads, including the caller; with one, loops run on the caller.
   explicit Team(int size);
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -22,9 +23,10 @@ class Team {
 
   int size() const;
 
-  // Calls work(context, item, thread) for every item in [0, items). Each thread begins with a share of its
-  // own, neighbours together, and then helps the others. `thread`, below size(), runs no two items at once:
-  // it names the workspace to use. One loop at a time; work neither throws nor runs another loop.
+  // Calls work(context, item, thread) for every item in [0, items). Each thread begins with its own
+  // contiguous share, and then helps the others. `thread`, below size(), never has two items at once: it is
+  // the number of the workspace to use. Only one loop runs at a time; work neither throws nor starts another
+  // loop.
   using Work = void (*)(const void* context, std::int64_t item, int thread);
   void run(std::int64_t items, Work work, const void* context);
 
@@ -40,18 +42,18 @@ class Team {
   std::vector<Share> shares_;  // by thread
   std::vector<std::thread> others_;
 
-  // The loop: written while no thread is inside.
+  // The current loop; written while no thread is inside.
   Work work_ = nullptr;
   const void* context_ = nullptr;
   std::int64_t grain_ = 1;  // items taken at once
 
-  std::atomic<std::uint32_t> gate_{0};   // others inside the loop; kOpen while they may come in
-  std::atomic<std::uint32_t> calls_{0};  // loops so far: what sleepers watch
+  std::atomic<std::uint32_t> gate_{0};  // number of other threads inside the loop; kOpen while they may enter
+  std::atomic<std::uint32_t> calls_{0};  // number of loops so far, which sleeping threads watch
   std::atomic<bool> done_{false};
 };
 
-// f(item, thread) for all items; `alone`: by the caller. A kernel's F is a type of its target, so this is
-// compiled for each.
+// Calls f(item, thread) for all items; `alone`: on the caller. A kernel's F is a type of its target, so this
+// is compiled for each.
 template <class F>
 void share_out(Team& team, std::int64_t items, bool alone, const F& f) {
   if (alone) {

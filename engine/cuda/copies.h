@@ -1,5 +1,5 @@
-// Copies between a GPU and the host's memory on a stream of their own, beside the computation. A copy begins
-// after what was queued for computation when it was asked for, and copies happen in order.
+// Copies between a GPU and the host's memory, on a separate stream next to the computation. A copy begins
+// after the work that was queued for computation when the copy was requested. Copies run in order.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -11,26 +11,26 @@ namespace ft::cuda {
 
 class Copies {
  public:
-  using Ticket = std::uint64_t;  // 0: of no copy, which is over
+  using Ticket = std::uint64_t;  // 0: no copy; counts as finished
 
   explicit Copies(Gpu&);
   ~Copies();
   Copies(const Copies&) = delete;
   Copies& operator=(const Copies&) = delete;
 
-  // What is queued for computation now.
+  // Marks the work that is queued for computation now.
   Ticket computed();
-  // Any thread; after(): what comes next begins after that.
+  // May be called by any thread. after(): later copies begin after the marked work.
   void after(Ticket computed);
   Ticket to_device(void* device, const void* host, std::int64_t bytes);
   Ticket to_host(void* host, const void* device, std::int64_t bytes);
-  // What is computed next comes after the copy. Does not wait.
+  // Makes later computation wait for the copy; the caller does not wait.
   void before_computation(Ticket copy);
-  void wait(Ticket copy);  // the host does
+  void wait(Ticket copy);  // blocks the caller
   void wait_all();
 
  private:
-  // Events of the last so many; whoever needs another waits until the oldest is over.
+  // Events of the last kKept tickets; a request for another one waits until the oldest is over.
   class Events {
    public:
     Events();
@@ -53,8 +53,8 @@ class Copies {
   Events computed_, copied_;
 };
 
-// Bytes of the host's memory that the GPU copies from and to directly, or, not pinned, through the driver's
-// own. Cleared. UserError(Exit::memory).
+// Memory of the host. pinned: the GPU copies from and to it directly; otherwise copies go through the
+// driver's own buffers. Cleared. Throws UserError (memory) if there is not enough.
 Buffer host_memory(std::int64_t bytes, bool pinned);
 
 }  // namespace ft::cuda

@@ -21,7 +21,7 @@ constexpr std::int64_t round_up(std::int64_t n) {
 static_assert(CudaWorkspace::kSmall == round_up(WrongIndices::kBytes) + round_up(sizeof(NestedMap)) +
                                            round_up(kSumParts * sizeof(double)));
 
-// One piece of device memory, cut up.
+// A single allocation of device memory, divided into parts.
 struct Workspace {
   Workspace(Gpu& gpu, const CudaWorkspace& sizes) {
     total = sizes.total();
@@ -73,7 +73,7 @@ class CudaOps final : public OpsOf<CudaOps> {
   std::int64_t free_memory() const override { return gpu_.free_memory() + workspace(); }
   void reserve_dense(std::int64_t bytes) override {
     if (bytes <= products_.dense_bytes()) return;
-    gpu_.synchronize();  // what there was may be in use
+    gpu_.synchronize();  // work in the queue may use the old memory
     dense_ = {};
     dense_ = gpu_.allocate(bytes);
     products_.make_dense_in(dense_.get(), bytes);
@@ -132,12 +132,12 @@ class CudaOps final : public OpsOf<CudaOps> {
   Gpu gpu_;
   Workspace work_;
   WrongIndices wrong_;
-  std::string where_;  // entered last
+  std::string where_;  // the last label entered
   Products products_;
   Buffer dense_;
-  std::int64_t more_dense_ = 0;  // its bytes
+  std::int64_t more_dense_ = 0;  // bytes of dense_
   GpuAttention attention_;
-  std::unique_ptr<CudnnAttention> cudnn_;  // null: not asked for
+  std::unique_ptr<CudnnAttention> cudnn_;  // null: not requested
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace ft::cuda {
 
 class EventStamps final : public Stamps {
  public:
-  EventStamps(const Gpu& gpu, std::int64_t most);  // makes all events at once
+  EventStamps(const Gpu& gpu, std::int64_t most);  // creates all events
   ~EventStamps() override;
   EventStamps(const EventStamps&) = delete;
   EventStamps& operator=(const EventStamps&) = delete;
@@ -22,7 +22,8 @@ class EventStamps final : public Stamps {
   const Gpu& gpu_;
   std::vector<cudaEvent_t> events_;
   std::size_t used_ = 0;
-  double origin_ = 0;  // when the first was queued: after take() the stream is empty, so it happens at once
+  // time when the first one was queued; the stream is empty after take(), so it happened then
+  double origin_ = 0;
 };
 
 }  // namespace ft::cuda

@@ -12,9 +12,9 @@
 namespace ft::cuda {
 namespace {
 
-constexpr int kLeastMajor = 8;  // the first with bf16 products
+constexpr int kLeastMajor = 8;  // the first compute capability with bf16 products
 
-// Its compute capability's major number.
+// Selects the GPU and returns its compute capability's major number.
 int select(int index) {
   const std::string name = str("device cuda:", index);
   int count = 0;
@@ -83,7 +83,7 @@ std::int64_t Gpu::driver_memory() const {
   return used > kMost ? CudaWorkspace::kDriver : std::max<std::int64_t>(used, 0);
 }
 
-// All of it through staging memory: CUDA may read pageable memory after its call has returned.
+// Uploads through staging memory, because CUDA may read pageable memory after its call has returned.
 void Gpu::upload(void* device, const void* host, std::int64_t bytes) {
   use();
   const std::lock_guard lock(staging_mutex_);
@@ -95,7 +95,7 @@ void Gpu::upload(void* device, const void* host, std::int64_t bytes) {
   }
 }
 
-// At most a part.
+// Uploads at most one part's bytes.
 void Gpu::stage(std::byte* device, const std::byte* host, std::int64_t bytes) {
   if (used_ + bytes > part_) {
     check(cudaEventRecord(read_[static_cast<std::size_t>(current_)], stream_), "upload");
@@ -122,7 +122,7 @@ void Gpu::download(void* host, const void* device, std::int64_t bytes) {
 
 void Gpu::use() const { check(cudaSetDevice(index_), "selecting the GPU"); }
 
-// Most waits are short: it looks all the time at first, for some milliseconds, then every 50 us.
+// Polls without pause for some milliseconds, because most waits are short, and then every 50 us.
 template <class Block, class Query>
 void Gpu::wait(Block block, Query query, const char* what) const {
   if (!look_) return check(block(), what);

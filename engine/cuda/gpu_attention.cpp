@@ -35,8 +35,8 @@ TileLists::List TileLists::make(const Mask& mask, std::int32_t step) {
   return l;
 }
 
-// What sees the most comes first, so that no block is left with a long tile at the end: with a causal mask
-// the last queries and the first keys of the longest sequences.
+// Appends a batch's tiles, those that see the most first, so that no block has a long tile at the end: with a
+// causal mask the last queries and the first keys of the longest sequences.
 void TileLists::add_tiles(const List& l, bool queries) {
   const std::vector<std::int32_t>&starts = queries ? l.starts : l.key_starts,
         &others = queries ? l.key_starts : l.starts;
@@ -92,7 +92,8 @@ Attention GpuAttention::call_of(const Op& op) {
 
 void GpuAttention::forward(const op::Attention& op) { attention(gpu_.stream(), call_of(op)); }
 
-// As many key heads at a time as their sums of dy y fit the workspace; what these leave is the kernels' own.
+// Computes as many key heads at a time as their sums of dy y fit the workspace; the kernels may use the rest
+// of it.
 void GpuAttention::backward(const op::AttentionGrad& op) {
   Attention c = call_of(op);
   c.dy = view_of(op.dy);

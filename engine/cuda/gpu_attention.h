@@ -1,4 +1,4 @@
-// op::Attention and its gradient on the GPU: lists the tiles of a batch, and hands heads to the kernels.
+// op::Attention and its gradient on the GPU: lists the tiles of a batch, and gives heads to the kernels.
 #pragma once
 #include <span>
 #include <vector>
@@ -9,12 +9,12 @@
 
 namespace ft::cuda {
 
-// UserError(Exit::hardware) for heads that the GPU's kernels do not take.
+// Throws UserError (hardware) for heads that the GPU's kernels do not support.
 void refuse_wide(const Heads&);
 
-// The tiles of a batch's sequences. All layers have the same ones, but T5's decoder, where self- and
-// cross-attention take turns, has two lists, and the encoder a third: several stay on the GPU, one after
-// another.
+// The tiles of a batch's sequences. All layers have the same list. T5, however, needs three: its decoder
+// alternates between self-attention and cross-attention, and the encoder has another. So several lists stay
+// on the GPU, one after another.
 class TileLists {
  public:
   static constexpr std::size_t kMost = 8;
@@ -22,12 +22,13 @@ class TileLists {
     std::vector<std::int32_t> starts, key_starts;
     std::int32_t step;  // rows of a tile
     bool causal;
-    std::int64_t first, queries, keys;  // tiles before it; of the queries, and then of the keys
+    std::int64_t first, queries, keys;  // tiles before the list; tiles of queries, then of keys
   };
 
-  // room: of all tiles that are there at a time.
+  // room: number of tiles of all lists together.
   explicit TileLists(std::int64_t room) : room_(room) {}
-  // Calls upload(first, tiles) for a new list, which the others make room for if they have to.
+  // Returns the list for a mask. Calls upload(first, tiles) for a new one; if there is no room, all others
+  // are dropped first.
   template <class F>
   const List& of(const Mask& mask, std::int32_t step, F upload) {
     for (const List& l : lists_)
@@ -44,7 +45,7 @@ class TileLists {
 
   std::int64_t room_;
   std::vector<List> lists_;
-  std::vector<Tile> tiles_;  // of the last one made
+  std::vector<Tile> tiles_;  // of the last list that was made
 };
 
 class GpuAttention {

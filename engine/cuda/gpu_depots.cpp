@@ -12,7 +12,7 @@ namespace ft {
 namespace cuda {
 namespace {
 
-// In the host's memory, where the host steps what is kept.
+// A depot in the host's memory; optimizer steps on its contents run on the host.
 class HostDepot final : public Depot {
  public:
   HostDepot(Gpu& gpu, bool pinned) : copies_(gpu), pinned_(pinned) {}
@@ -38,7 +38,8 @@ class HostDepot final : public Depot {
   Buffer memory_;
 };
 
-// In a file: a thread moves chunks between it and pinned buffers, and has them copied from and to the GPU.
+// A depot in a file: a thread moves chunks between the file and pinned buffers, which are copied to and from
+// the GPU.
 class GpuFileDepot final : public Depot {
  public:
   GpuFileDepot(Gpu& gpu, const Residence& r) : copies_(gpu), file_(r.folder, r.setting) {}
@@ -70,7 +71,7 @@ class GpuFileDepot final : public Depot {
   std::string way() const override { return file_.way(); }
 
  private:
-  struct Chunk {  // a buffer, and what still uses it
+  struct Chunk {  // a buffer, and the operations that still use it
     std::byte* at = nullptr;
     Copies::Ticket copy = 0;
     Ticket file = 0;
@@ -84,7 +85,7 @@ class GpuFileDepot final : public Depot {
       move(t, at, put);
     });
   }
-  // A chunk is begun while those before it are under way.
+  // Moves a tensor by chunks; a chunk begins while earlier ones are under way.
   void move(const Tensor& t, std::int64_t at, bool put) {
     const std::int64_t chunks = ceil_div(t.bytes(), FileDepot::kChunk), n = buffers_.size();
     for (std::int64_t i = 0; i < chunks + n - 1; ++i) {
@@ -119,7 +120,7 @@ class GpuFileDepot final : public Depot {
   Buffer memory_;
   std::array<Chunk, FileDepot::kPinned / FileDepot::kChunk> buffers_{};
   std::atomic<Copies::Ticket> last_copy_ = 0;
-  WorkQueue works_;  // last: it uses the others
+  WorkQueue works_;  // last: it uses the other members
 };
 
 }  // namespace

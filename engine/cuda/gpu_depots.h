@@ -7,7 +7,7 @@
 
 namespace ft {
 
-// `ops`: of a GPU, and must outlive it. Null: the residence is the device itself.
+// `ops`: of a GPU, and must outlive the depot. Returns null if the residence is the device itself.
 std::shared_ptr<Depot> make_gpu_depot(Ops& ops, const Residence&);
 
 }  // namespace ft

@@ -14,7 +14,7 @@
 
 namespace ft::cuda {
 
-// The folders are tried in order, "" being the system's.
+// Tries the folders in order; "" is the system's search path.
 void* open_library(const std::string& name) {
   for (const char* folder : {"", "/usr/local/cuda/lib64/", "/usr/local/cuda/lib/"})
     if (void* library = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
@@ -25,8 +25,8 @@ void* open_library(const std::string& name) {
 
 namespace ft {
 
-// A library loaded once is found by its name afterwards; the environment passes the folder on to child
-// processes. NCCL and cuDNN may be elsewhere below the folder, or absent.
+// Loads each library once, after which it is found by its name; the environment passes the folder on to child
+// processes. NCCL and cuDNN may be elsewhere below the folder, or missing.
 void use_cuda_libraries(const std::string& folder) {
   namespace fs = std::filesystem;
   const std::string blas = str("libcublasLt.so.", CUBLAS_VER_MAJOR);
@@ -47,7 +47,7 @@ void use_cuda_libraries(const std::string& folder) {
   std::string path = variable("LD_LIBRARY_PATH");
   for (const fs::path& file : found) {
     const bool loaded = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
-    if (!loaded && file.filename() != blas) continue;  // whoever needs it says that it is not there
+    if (!loaded && file.filename() != blas) continue;  // code that needs it reports that it is missing
     if (!loaded) throw UserError(Exit::config, str("--cuda-libs: ", printable(dlerror(), 400)));
     path = file.parent_path().string() + (path.empty() ? "" : ":") + path;
   }

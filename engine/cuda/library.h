@@ -1,4 +1,4 @@
-// NVIDIA's libraries, looked for when a GPU is used: ft starts where they are not installed.
+// Loads NVIDIA's libraries when a GPU is used, so that ft starts without them.
 #pragma once
 #include <dlfcn.h>
 
@@ -8,10 +8,11 @@ namespace ft::cuda {
 
 inline constexpr const char* kCudnnLibrary = "libcudnn.so.9";
 
-// The library of that file name, from the system's places or CUDA's own; null when it is nowhere. It stays.
+// Opens the library with that file name, in the system's places or CUDA's own; null if it is not found. It
+// stays loaded.
 void* open_library(const std::string& name);
 
-// Takes functions out of a library by their names.
+// Looks up functions of a library by their names.
 class Symbols {
  public:
   explicit Symbols(void* library) : library_(library) {}
@@ -20,7 +21,7 @@ class Symbols {
     function = reinterpret_cast<Function>(dlsym(library_, symbol));
     if (!function && !missing_) missing_ = symbol;
   }
-  const char* missing() const { return missing_; }  // the first that it has not; null: it has all
+  const char* missing() const { return missing_; }  // the first function that it lacks; null: it has all
 
  private:
   void* library_;

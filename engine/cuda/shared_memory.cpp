@@ -14,7 +14,7 @@ void allow_shared_memory(const void* kernel, std::size_t bytes, const char* what
   int device = 0;
   check(cudaGetDevice(&device), what);
   static std::mutex mutex;
-  static std::map<std::pair<int, const void*>, std::size_t> allowed;  // by CUDA, as long as the process lives
+  static std::map<std::pair<int, const void*>, std::size_t> allowed;  // by CUDA, until the process ends
   const std::lock_guard lock(mutex);
   std::size_t& most = allowed[{device, kernel}];
   if (bytes <= most) return;

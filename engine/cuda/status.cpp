@@ -6,7 +6,7 @@ namespace ft::cuda {
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // forgets it
+  cudaGetLastError();  // clears the error
   if (status == cudaErrorMemoryAllocation)
     throw UserError(Exit::memory,
                     str("the GPU does not have enough memory (", what,

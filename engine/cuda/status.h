@@ -1,11 +1,11 @@
-// What CUDA answers, as exceptions.
+// Turns CUDA's status codes into exceptions.
 #pragma once
 #include <cuda_runtime.h>
 
 namespace ft::cuda {
 
-// UserError: Exit::memory when the GPU has no more memory, Exit::hardware for all else. `what` was tried; an
-// earlier kernel may be to blame, for work is queued.
+// Throws UserError (memory) if the GPU has no more memory, UserError (hardware) for other errors. `what` was
+// attempted; an earlier kernel may be the cause, because work is queued.
 void check(cudaError_t status, const char* what);
 
 }  // namespace ft::cuda

@@ -1,5 +1,5 @@
-// Indices of the data that a kernel could not use: an id, a target. Kernels skip them and leave a flag,
-// one for each kind of operation, and whoever next waits for the GPU hears of it.
+// Indices in the data that a kernel could not use, such as an id or a target. Kernels skip them and set a
+// flag, one for each kind of operation; the next wait for the GPU reports it.
 #pragma once
 #include <array>
 #include <string>
@@ -11,21 +11,21 @@ namespace ft::cuda {
 
 class WrongIndices {
  public:
-  static constexpr std::size_t kPlaces = 16;                              // operations with indices
+  static constexpr std::size_t kPlaces = 16;                              // number of operations with indices
   static constexpr std::int64_t kBytes = kPlaces * sizeof(std::int32_t);  // of the GPU's memory
 
   WrongIndices(Gpu&, std::int32_t* flags);
 
-  // The place for a Wrong that a kernel of this operation leaves. where: its module, if anybody knows.
+  // The place for a Wrong that a kernel of this operation writes. where: its module, if known.
   std::int32_t* flag_of(std::string_view op, std::string_view where);
-  // Waits for the GPU. InternalError if there was one; the next call knows nothing of it.
+  // Waits for the GPU. Throws InternalError if an index was wrong, and clears the flags.
   void refuse();
 
  private:
   struct Place {
     std::string_view op;
-    std::string where = {};  // the first since the last wait
-    bool more = false;       // of several
+    std::string where = {};  // the first module since the last wait
+    bool more = false;       // several modules since then
   };
   void clear();
 

@@ -1,4 +1,4 @@
-// Which rows of a pass have which adapter, where a model has several.
+// Ranges of a pass's rows with the adapter that each uses, for a model that has several adapters.
 #pragma once
 #include <cstdint>
 

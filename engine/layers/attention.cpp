@@ -7,12 +7,12 @@
 namespace ft {
 namespace {
 
-// The first, second or third of the columns that a head has in (rows, H 3 D), as (rows H, D).
+// Part `which` (0, 1 or 2) of each head's 3 D columns in `all` (rows, H 3 D), as (rows H, D).
 Tensor third_of_heads(const Tensor& all, std::int64_t which, std::int64_t width) {
   return all.view({all.numel() / (3 * width), 3 * width}).columns(which * width, (which + 1) * width);
 }
 
-// Rows as wide as the norm: each head's values, where it is over those.
+// View of x with rows as wide as the norm: one head's values per row if the norm is over single heads.
 Tensor rows_of(const Norm& norm, const Tensor& x) { return x.view({x.numel() / norm.width(), norm.width()}); }
 
 }  // namespace
@@ -45,7 +45,7 @@ void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
   if (shared) p.shared.take_first(c, s.y, y);
 }
 
-// What a copy's query sees is what the first one sees: its gradient is that one's.
+// The gradient of a shared row's query comes from its first copy alone: every copy attends to the same keys.
 void SelfAttention::attend_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved& s,
                                 const Positions& p) const {
   const bool shared = bool(p.shared);
@@ -76,7 +76,7 @@ void SelfAttention::attend_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor 
   p.shared.add_up(c, dv, all_dv);
 }
 
-// Over the rows of all ranks that share them, with some of the heads.
+// Attends over the rows of all ranks that share the sequences, with this rank's heads only.
 void SelfAttention::attend_together(Ctx& c, Saved& s, const Positions& p) const {
   p.parts->enter(parent_of(o_proj.name));
   const HeadsByRank by(*p.parts, heads);
@@ -218,7 +218,8 @@ void SelfAttention::project(Ctx& c, Saved& s, Tensor x, Arena& room) const {
     c.ops.run(op::Cast{.y = t.view({rows * heads.query, D}), .x = third_of_heads(all, which++, D)});
 }
 
-// all: what dq, dk and dv are columns of, or to be put into; empty where each has a linear.
+// all: the tensor that dq, dk and dv are columns of (or, with by_heads, are copied into); empty if q, k and v
+// have a linear each.
 void SelfAttention::projected_back(Ctx& c, Tensor dx, Tensor dq, Tensor dk, Tensor dv, Tensor all, Tensor x,
                                    const Saved& s) const {
   Sum sum(c.ops, dx);
@@ -311,7 +312,7 @@ void SelfAttention::cut(TensorRank t) {
   first_head = heads.query * t.rank;
   heads.key_value /= t.size;
   for (auto* norm : {&q_norm, &k_norm})
-    if (*norm)  // of all heads, and each rank sees its own
+    if (*norm)  // the norm serves all heads, and each rank sees only its own
       for (Parameter* p : parameters_of(**norm)) p->summed = true;
 }
 

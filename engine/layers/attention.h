@@ -14,27 +14,29 @@ namespace ft {
 
 struct SelfAttention {
   Linear q_proj, k_proj, v_proj, o_proj;  // k_proj and v_proj empty: q_proj makes all three
-  // Whether q_proj then makes a query, key and value head after head; else all queries, then the others.
+  // Layout of a fused q_proj's output: true: query, key and value of one head after another; false: all
+  // queries, then all keys, then all values.
   bool by_heads = false;
-  std::optional<Norm> q_norm, k_norm;  // over as many values of a row at a time as they are wide
+  // norm heads one by one or full rows, by their width
+  std::optional<Norm> q_norm, k_norm;
   Heads heads{};
-  std::int64_t first_head = 0, all_heads = 0;  // of the queries', where the rank has some of them
+  std::int64_t first_head = 0, all_heads = 0;  // among the query heads, where the rank has some of them
   float scale = 1;                             // of the scores
   float cap = 0;                               // of the scaled scores; 0: none
   Dropout dropout;                             // of the probabilities
   Rotation rotation = Rotation::usual;
   std::int64_t window = 0;  // 0: none
-  std::size_t layer = 0;    // in a KvCache
+  std::size_t layer = 0;    // number in a KvCache
 
   struct Saved {
     Tensor q, k, v;                     // (rows, H D), (rows, KV D) twice; q and k rotated
     Tensor q_raw, k_raw;                // before norm and rotation; only with norms
     Tensor q_statistics, k_statistics;  // of the norms
     Tensor y, lse;                      // attended (rows, H D); (H, rows) f32
-    // Where ranks exchange rows for heads: y of all rows by this rank's heads. q, k, v and lse are then of
-    // those. In a ring lse is that of RingAttention.
+    // Only where ranks exchange rows for heads: y of all ranks' rows for this rank's heads. q, k, v and lse
+    // then have these rows and heads too. In a ring, lse has the shape that RingAttention describes.
     Tensor together;
-    Tensor u, o_u;  // of the adapters of q, k and v, and of o
+    Tensor u, o_u;  // of the adapters of q, k and v; of o's adapter
   };
   // y = residual + attention(x)
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const Positions&) const;
@@ -44,16 +46,16 @@ struct SelfAttention {
     return q_proj.reads_input() || (!fused() && (k_proj.reads_input() || v_proj.reads_input()));
   }
   void visit(Visitor&);
-  // Leaves the rank's heads. UserError (exit 2) where that is not possible.
+  // Keeps only this rank's heads. Throws UserError (config) if they cannot be split.
   void cut(TensorRank);
-  // That so many ranks are to share the rows of sequences. UserError(Exit::config) where they cannot share
-  // the heads, or something else that it has.
+  // Checks that so many ranks can share the rows of sequences. Throws UserError (config) if the heads do not
+  // divide, or in a ring if attention has dropout.
   void share_rows(std::int64_t ranks, SequenceSharing) const;
 
  private:
   bool fused() const { return !k_proj.weight; }
-  Scores scores(const Ctx&, std::int64_t from_head = 0) const;  // for some heads: the first of them
-  // q, k and v are put into `room`.
+  Scores scores(const Ctx&, std::int64_t from_head = 0) const;  // from_head: number of the first of the heads
+  // Writes q, k and v into tensors that it takes from `room`.
   void project(Ctx&, Saved&, Tensor x, Arena& room) const;
   void projected_back(Ctx&, Tensor dx, Tensor dq, Tensor dk, Tensor dv, Tensor all, Tensor x,
                       const Saved&) const;
@@ -65,7 +67,7 @@ struct SelfAttention {
   void attend_together(Ctx&, Saved&, const Positions&) const;
   void attend_together_back(Ctx&, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved&,
                             const Positions&) const;
-  // Among ranks that share the rows, each in its way, or alone.
+  // Attends alone, or among ranks that share the rows, in the way that Positions::sharing names.
   void attend_any(Ctx&, Saved&, const Positions&) const;
   void attend_any_back(Ctx&, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved&,
                        const Positions&) const;

@@ -20,7 +20,7 @@ constexpr auto words(SparsityMode) {
                                  {local, "local_sliding_window"}});
 }
 
-// Whether tokens see only what comes before them.
+// Direction in which tokens see others: earlier ones only, or both ways.
 enum class AttentionDirection : std::uint8_t { unidirectional, bidirectional };
 constexpr auto words(AttentionDirection) {
   using enum AttentionDirection;
@@ -28,13 +28,13 @@ constexpr auto words(AttentionDirection) {
 }
 
 struct SparseAttentionConfig {
-  static constexpr std::int64_t kMostBlocks = 1 << 18;  // of the longest sequences: 2^22 tokens
+  static constexpr std::int64_t kMostBlocks = 1 << 18;  // blocks of the longest sequences: 2^22 tokens
 
   SparsityMode mode = SparsityMode::dense;
   std::int64_t block = 16;
   std::int64_t max_seq_length = 2048;
   bool different_layout_per_head = false;
-  std::optional<AttentionDirection> attention;  // empty: the model's
+  std::optional<AttentionDirection> attention;  // empty: the model's own direction
   std::int64_t num_local_blocks = 4;
   std::int64_t num_global_blocks = 1;
   bool horizontal_global_attention = false;

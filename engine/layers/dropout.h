@@ -13,8 +13,9 @@ struct Dropout {
 
   bool active(const Ctx& c) const { return c.train && p > 0; }
   Random mask(const Ctx& c, std::string_view name) const { return c.random.with(name).with("dropout"); }
-  // f(begin, end, drop): rows of a tensor, and their part of the mask; outside training all rows, without it.
-  // The tensor may be columns of `columns`, from first_column on; 0: it is all of them.
+  // Calls f(begin, end, drop) with ranges of a tensor's rows and their part of the mask; outside training
+  // once with all rows and no mask. The tensor may be columns of one with `columns` columns, from
+  // first_column on; columns 0: it has all of them.
   template <class F>
   void each_run(const Ctx& c, std::int64_t rows, std::string_view name, std::int64_t first_column,
                 std::int64_t columns, F f) const {
@@ -24,9 +25,9 @@ struct Dropout {
       f(begin, end, op::Drop{p, random, number, first_column, columns});
     });
   }
-  // x, or with its gradient d, in place; nothing outside training.
+  // Drops elements of x out, or of its gradient, in place; nothing outside training.
   void apply(Ctx&, Tensor x, std::string_view name) const;
-  // y becomes y, dropped out, plus x.
+  // y = x + y after dropout.
   void add(Ctx&, Tensor y, Tensor x, std::string_view name) const;
 };
 

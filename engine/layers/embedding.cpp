@@ -27,7 +27,7 @@ void Embedding::cut(TensorRank t) {
   ft::cut(weight, 0, t);
 }
 
-// In a rank's part of the table the other ranks' rows are zeros.
+// Other ranks' rows are zeros in this rank's result, so that the ranks' sum is the row.
 void Embedding::look_up(Ctx& c, Tensor y, Tensor ids) const {
   c.ops.enter(weight.name);
   c.ops.run(op::Embedding{.y = y, .ids = ids, .table = weight.value});

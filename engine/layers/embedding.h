@@ -1,5 +1,5 @@
-// Token embedding: rows of a table, which a family may multiply, project to another width, and add the rows
-// of a table of positions to, in this order; then dropout.
+// Token embedding: rows of a table. A family may multiply them, project them to another width and add rows of
+// a table of positions, in this order; dropout comes last.
 #pragma once
 #include <memory>
 #include <optional>
@@ -13,40 +13,40 @@
 namespace ft {
 
 struct Embedding {
-  Parameter weight;                    // (V, w)
-  float scale = 1;                     // of its rows
-  std::int64_t padding = -1;           // looking this row up gives it no gradient; -1: there is none such
-  std::optional<Linear> project;       // (C, w); none: w is C
+  Parameter weight;               // (V, w)
+  float scale = 1;                // factor of its rows
+  std::int64_t padding = -1;      // this row gets no gradient from being looked up; -1: there is no such row
+  std::optional<Linear> project;  // (C, w); none: w is C
   std::optional<Parameter> positions;  // (P, C)
   Dropout dropout;
-  std::unique_ptr<TokenRows> trained;         // rows apart from the table; null: none
+  std::unique_ptr<TokenRows> trained;         // rows that are trained as a separate parameter; null: none
   std::unique_ptr<EmbeddingAdapter> adapter;  // null: none
 
   std::int64_t width() const { return project ? project->out : weight.shape[1]; }
 
-  // Makes the bound table complete.
+  // Writes the separately trained rows into the bound table.
   void prepare(Ctx& c) const {
     if (trained) trained->put_into(c, weight.value);
   }
-  // Ids on the device, as forward and backward take them: of a rank's part of the table, those that are not
-  // in it are negative.
+  // Copies ids to the device, as forward and backward take them. If the rank has a part of the table, ids
+  // that are not in it become negative.
   Tensor upload(Ctx&, const std::vector<std::int32_t>& ids) const;
-  // Leaves the rank's rows of the table. UserError (exit 2) where rows of it are trained apart or it has an
-  // adapter.
+  // Keeps only the rank's rows of the table. Throws UserError (config) if some rows are trained separately or
+  // the table has an adapter.
   void cut(TensorRank);
-  // y (ids, C). at: rows of the table of positions; empty without one.
+  // y (ids, C). at: rows of the table of positions; empty if there is none.
   void forward(Ctx&, Tensor y, Tensor ids, Tensor at = {}) const;
-  // Own gradients +=; changes dy.
+  // Adds to the gradients of its parameters; changes dy.
   void backward(Ctx&, Tensor dy, Tensor ids, Tensor at = {}) const;
   void visit(Visitor&);
 
  private:
   bool trains_rows() const { return weight.grad || (trained && trained->values.grad) || adapter; }
   void look_up(Ctx&, Tensor y, Tensor ids) const;
-  std::int64_t first_row() const;  // of the rank's part
+  std::int64_t first_row() const;  // first row of the rank's part
 };
 
-// The embedding's table used as the head's matrix; the embedding owns it.
+// The embedding's table, which the embedding owns, used as the head's matrix.
 class TiedWeight final : public Weight {
  public:
   explicit TiedWeight(const Embedding& e) : embedding_(e) {}
@@ -58,7 +58,7 @@ class TiedWeight final : public Weight {
     Weight::add_grad(c, dy, x);
     if (embedding_.trained) embedding_.trained->backward_of_columns(c, dy, x);
   }
-  void cut(int, TensorRank, const Parts&) override {}  // the embedding's table is
+  void cut(int, TensorRank, const Parts&) override {}  // the embedding cuts its table
 
  private:
   const Embedding& embedding_;

@@ -10,7 +10,7 @@ class EmbeddingAdapter {
   virtual ~EmbeddingAdapter() = default;
   // y (ids, w) += the addition.
   virtual void add(Ctx&, Tensor y, Tensor ids) const = 0;
-  // Own gradients +=; `padding` is the row without one.
+  // Adds to the gradients of its parameters. The row `padding` gets no gradient.
   virtual void backward(Ctx&, Tensor dy, Tensor ids, std::int64_t padding) const = 0;
   virtual void visit(Visitor&) = 0;
 };

@@ -1,8 +1,8 @@
-// Keys and values of the tokens so far, so that generation computes every token once (Pope et al.,
-// "Efficiently scaling transformer inference", 2022). A cache has `slots` places for one sequence each; in
-// every layer a sequence's tokens are in the `capacity` rows of its slot, in order, with all key heads side
-// by side. For an encoder-decoder a cache also has `sources` places for one source each, whose keys and
-// values the decoder's cross-attention reads.
+// Keys and values of earlier tokens, so that generation computes every token once (Pope et al., "Efficiently
+// scaling transformer inference", 2022). A cache has `slots` places for one sequence each. In every layer a
+// sequence's tokens are in the `capacity` rows of its slot, in order, with all key heads next to each other.
+// For an encoder-decoder a cache also has `sources` places for one source each, whose keys and values the
+// decoder's cross-attention reads.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -19,57 +19,57 @@ struct KvCacheShape {
   std::int64_t sources = 0, source_capacity = 0;  // encoder-decoders: sources at once; tokens of one
 };
 
-// What decides how much memory generation takes.
+// Sizes that decide how much memory generation takes.
 struct GenerationShape {
   KvCacheShape cache;
-  std::int64_t tokens = 0;         // new ones in one pass
-  std::int64_t source_tokens = 0;  // encoder-decoders: of the sources that are encoded in one pass
-  std::int64_t scored = 0;  // tokens of a prompt whose scores one pass gives, at least `slots`; 0: none
-  std::int64_t logit_rows() const { return std::max(cache.slots, scored); }  // of one pass
+  std::int64_t tokens = 0;         // new tokens in one pass
+  std::int64_t source_tokens = 0;  // encoder-decoders: tokens of the sources that one pass encodes
+  std::int64_t scored = 0;         // prompt tokens that one pass may score, at least `slots`; 0: none
+  std::int64_t logit_rows() const { return std::max(cache.slots, scored); }  // rows of logits of one pass
 };
 
 struct KvCache {
   struct Layer {
-    Tensor k, v;  // (slots * capacity, KV D); keys are rotated. Empty: another stage of a pipeline has them
+    Tensor k, v;  // (slots * capacity, KV D); keys are rotated. Empty: on another stage of a pipeline
   };
   KvCacheShape shape;
   std::vector<Layer> layers;
   std::vector<Layer> memory;  // encoder-decoders: (sources * source_capacity, KV D) of every decoder layer
 };
 
-// New tokens of some sequences, one sequence after another as in a Batch: those of sequence i, rows
-// [starts[i], starts[i + 1]), follow the past[i] tokens that its slot holds.
+// New tokens of some sequences, one sequence after another as in a Batch. Sequence i's new tokens, rows
+// [starts[i], starts[i + 1]), come after the past[i] tokens that its slot holds.
 struct Continuation {
   std::vector<std::int32_t> input_ids;    // (rows)
   std::vector<std::int32_t> starts{0};    // (sequences + 1)
   std::vector<std::int32_t> slots, past;  // (sequences)
-  // Encoder-decoders: the source of each sequence, by its place, and how many tokens it has. Several may have
-  // one source.
+  // Encoder-decoders: place and number of tokens of each sequence's source. Several sequences may have the
+  // same source.
   std::vector<std::int32_t> sources, source_lengths;  // (sequences)
-  // Rows behind which the next token's logits are wanted; empty: the last one of each sequence.
+  // Rows after which the next token's logits are wanted; empty: the last row of each sequence.
   std::vector<std::int32_t> wanted;
 
   std::int64_t rows() const { return static_cast<std::int64_t>(input_ids.size()); }
   std::int64_t sequences() const { return static_cast<std::int64_t>(slots.size()); }
 };
 
-// Sources for the encoder, one after another: source i, rows [starts[i], starts[i + 1]), goes to the place
-// places[i] of the cache. Without any places they are an idle pass, for a rank that has to take part.
+// Sources for the encoder, one after another: source i, rows [starts[i], starts[i + 1]), goes to place
+// places[i] of the cache. Without places the pass stores nothing; it is for a rank that has to take part.
 struct Sources {
   std::vector<std::int32_t> ids;        // (rows)
   std::vector<std::int32_t> starts{0};  // (sources + 1)
   std::vector<std::int32_t> places;     // (sources)
 };
 
-// What a pass over a Continuation passes on to the attention of every layer.
+// Cache rows that a pass over a Continuation gives to the attention of every layer.
 struct CachedRows {
   const KvCache* cache;
-  Tensor rows;       // (rows) i32: where in a layer each new token's key and value go
-  KeyRanges ranges;  // what each new token sees there, itself included, without any window
-  bool fresh;        // nothing came before: the new tokens need not read the cache
+  Tensor rows;       // (rows) i32: row of a layer's cache for each new token's key and value
+  KeyRanges ranges;  // rows that each new token sees there, itself included, without a window
+  bool fresh;        // no earlier tokens: attention need not read the cache
 };
 
-// The first `tokens` tokens of one slot to another.
+// Copies the first `tokens` tokens of one slot to another.
 void copy_slot(Ops&, const KvCache&, std::int32_t from, std::int32_t to, std::int64_t tokens);
 
 // Memory for `layers` layers of `key_columns` = KV D columns each.

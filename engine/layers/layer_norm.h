@@ -8,7 +8,7 @@ namespace ft {
 struct LayerNorm {
   Parameter weight, bias;  // (C)
   float eps = 1e-5f;
-  bool affine = true;  // false: neither is there
+  bool affine = true;  // false: it has neither weight nor bias
 
   // y = norm(x) w + b; statistics (2, rows) f32, means and inverse deviations, for backward.
   void forward(Ctx&, Tensor y, Tensor statistics, Tensor x) const;

@@ -10,7 +10,7 @@ namespace {
 
 Tensor rows_of(const Tensor& t, std::int64_t begin, std::int64_t end) { return t ? t.slice(begin, end) : t; }
 
-// Whether some of its elements are dropped out, by masks that are made for all rows.
+// True if the Linear's adapter drops input elements, by masks that are made for all rows at once.
 bool masks_input(const Ctx& c, const Linear& l) { return l.adapter && !l.adapter->down_matrix(c); }
 
 }  // namespace
@@ -21,7 +21,7 @@ std::int64_t Mlp::rows_at_once(const Ctx& c, std::int64_t rows) const {
   return masks ? rows : std::min(rows, most_rows(c.ops.device()));
 }
 
-// f(begin, end): rows, the same ones in forward and backward, whatever is kept.
+// Calls f(begin, end) for each piece of rows: the same pieces in forward and backward, whatever is kept.
 void Mlp::each_piece(const Ctx& c, std::int64_t rows,
                      const std::function<void(std::int64_t, std::int64_t)>& f) const {
   const std::int64_t step = rows_at_once(c, rows);
@@ -45,7 +45,7 @@ Mlp::Piece Mlp::widen(Ctx& c, Tensor x) const {
   return p;
 }
 
-// Runs of rows, each with its dropout for down_proj's input.
+// Calls f for runs of rows, with the dropout of down_proj's input for each.
 void Mlp::each_run(const Ctx& c, std::int64_t rows, const auto& f) const {
   dropout.each_run(c, rows, down_proj.name, down_proj.first, down_proj.whole, f);
 }
@@ -64,7 +64,7 @@ Tensor Mlp::inner(Ctx& c, const Piece& p) const {
 }
 
 Mlp::Saved Mlp::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, Keep keep) const {
-  // A single piece is as large kept as made again.
+  // A single piece takes as much memory when it is recomputed as when it is kept.
   const bool keeps =
       keep >= Keep::all || (keep == Keep::but_the_mlp && rows_at_once(c, x.rows()) == x.rows());
   Saved kept;

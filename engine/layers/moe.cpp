@@ -11,7 +11,7 @@ std::int64_t adapter_width(const Ctx& c, const Linear& l) {
   const Adapter* const own = l.adapter_in(c);
   return own ? own->width() : 0;
 }
-// The widest of the experts' adapters: they may differ.
+// The largest width of the experts' adapters, which may differ.
 std::int64_t widest(const Ctx& c, const std::vector<Expert>& experts, Linear Expert::*l) {
   std::int64_t width = 0;
   for (const Expert& e : experts) width = std::max(width, adapter_width(c, e.*l));
@@ -22,7 +22,7 @@ Tensor take(Arena& arena, Shape shape, DType type) {
   return shape.numel() > 0 ? arena.take(shape, type) : Tensor{};
 }
 
-// Columns of an adapter among those that are taken together.
+// The columns of one adapter's u in the tensor that holds all adapters' u; empty without an adapter.
 Tensor part(const Ctx& c, const Tensor& u, std::int64_t rows, std::int64_t end, std::int64_t column,
             const Linear& l) {
   const std::int64_t width = adapter_width(c, l);
@@ -48,7 +48,8 @@ void backward(Ctx& c, const Linear& l, Sum& dx, Tensor du, Tensor dy, Tensor x, 
 
 }  // namespace
 
-// All ranks that gather experts, or add up their gradients, do so in the same order.
+// Calls f(expert, first row, end) for each expert that has rows. Ranks acquire and reduce experts together,
+// so all of them do so in the same order.
 void Moe::each_expert(Ctx& c, const Routed& r, Part part, Pass pass,
                       const std::function<void(const Expert&, std::int64_t, std::int64_t)>& f) const {
   const std::vector<std::int32_t>& starts = r.rows.starts();
@@ -71,8 +72,8 @@ void Moe::each_expert(Ctx& c, const Routed& r, Part part, Pass pass,
   if (pass == Pass::back && !r.wanted.empty()) c.store->settle_apart();
 }
 
-// Keeps only the first `most` rows of each expert, which begin at `starts`; the others' place is `none`.
-// starts becomes that of the kept rows.
+// Keeps only the first `most` rows of each expert. `starts` are the first rows of the experts, before and
+// after. The place of a row that is not kept becomes `none`.
 void Moe::keep_first(Ctx& c, const Routed& r, std::int64_t most, std::int64_t none,
                      std::vector<std::int32_t>& starts) const {
   const auto rows = static_cast<std::size_t>(r.order.numel());
@@ -94,9 +95,9 @@ void Moe::keep_first(Ctx& c, const Routed& r, std::int64_t most, std::int64_t no
   c.ops.upload(r.places, places.data());
 }
 
-// The number of rows of each expert is read back: products are given to the device one by one. Operations
-// that only count leave the numbers as they are: rows are then shared out evenly, which costs the same, but
-// for those that come from others, of which the first rank then gets what it would at worst.
+// Reads back the number of rows of each expert, because the device is given one product after another. In a
+// plan nothing is read back: the rows are then spread evenly over the experts, which costs the same. Only the
+// rows that ranks exchange are counted at worst: the first rank gets as many as it ever could.
 ExpertRows Moe::find_rows(Ctx& c, const Routed& r, Tensor starts, const ExpertRoom& room) const {
   const std::int64_t tokens = r.p.rows(), all = room.of_all(tokens), one = room.of_one(tokens);
   std::vector<std::int32_t> own;
@@ -105,7 +106,7 @@ ExpertRows Moe::find_rows(Ctx& c, const Routed& r, Tensor starts, const ExpertRo
   c.ops.download(own.data(), starts);
   if (r.drops) keep_first(c, r, one, all, own);
   if (own_ == 0) return ExpertRows::here(std::move(own), all);
-  std::vector<std::int32_t> here;  // the same again; but at worst where nothing is known
+  std::vector<std::int32_t> here;  // starts again, before rows are dropped; in a plan, the worst case
   for (std::int64_t e = 0; e <= room.experts; ++e)
     here.push_back(static_cast<std::int32_t>(std::min(all, e * one)));
   c.ops.download(here.data(), starts);
@@ -159,7 +160,7 @@ Moe::Routed Moe::route(Ctx& c, Tensor x, const RouterStatistics* routers, Keep k
   return r;
 }
 
-// y (M, C) = rows of x that this rank's tokens, and others', have for its experts. from: of each, which row.
+// y (M, C) = rows of x for this rank's experts, from the tokens of all ranks. from: row of x for each.
 void Moe::gather(Ctx& c, Tensor y, Tensor x, Tensor from, const Routed& r) const {
   const Tensor own = from.elements(0, r.rows.own());
   if (!r.rows.travel()) return c.ops.run(op::GatherRows{.y = y, .x = x, .rows = own});
@@ -169,14 +170,14 @@ void Moe::gather(Ctx& c, Tensor y, Tensor x, Tensor from, const Routed& r) const
   r.rows.there(c, y, leave);
 }
 
-// (M, C) of (T, C)
+// Rows of x (T, C) for this rank's experts, as (M, C).
 Tensor Moe::sorted(Ctx& c, Tensor x, const Routed& r) const {
   const Tensor y = inside(c, x.cols(), r);
   gather(c, y, x, r.tokens, r);
   return y;
 }
 
-// (M, columns) in c.scratch, with room for what there is at worst.
+// (M, columns) in c.scratch, with memory for the largest possible number of rows.
 Tensor Moe::inside(Ctx& c, std::int64_t columns, const Routed& r) const {
   return c.temporary(r.rows.room(), columns).slice(0, r.rows.rows());
 }
@@ -191,7 +192,7 @@ Moe::Results Moe::room_for_results(Ctx& c, std::int64_t columns, const Routed& r
   return {inside(c, columns, r), mine};
 }
 
-// y = residual + the sum of each token's results
+// y = residual + the sum of each token's results.
 void Moe::add_up(Ctx& c, Tensor y, const Results& results, const Routed& r, Tensor residual) const {
   c.ops.enter(name);
   if (r.rows.travel()) r.rows.back(c, results.all.slice(0, r.rows.own()), results.made);
@@ -199,7 +200,7 @@ void Moe::add_up(Ctx& c, Tensor y, const Results& results, const Routed& r, Tens
   c.ops.run(op::GatherSum{.y = y, .x = results.all, .rows = r.places, .c = residual});
 }
 
-// What backward needs, but for what the shared expert makes.
+// Computes gate and up, and returns everything that backward needs except the shared expert's tensors.
 Moe::Saved Moe::widen(Ctx& c, Tensor x, const RouterStatistics* routers, Keep keep) const {
   Saved s;
   s.routed = route(c, x, routers, keep);
@@ -236,7 +237,7 @@ void Moe::narrow(Ctx& c, Tensor y, Tensor x, Tensor residual, const Saved& s) co
   add_up(c, y, z, r, residual);
 }
 
-// y += sigmoid(gate x) mlp(x)
+// y += sigmoid(gate x) mlp(x).
 void Moe::add_shared(Ctx& c, Tensor y, const Saved& s) const {
   Scope scratch(c.scratch);
   const Tensor scaled = c.temporary(y.rows(), y.cols());
@@ -268,7 +269,8 @@ Moe::Saved Moe::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, const Route
   return {};
 }
 
-// From the gradient of the sum to those of gate and up, in their place, and of the rows' weights.
+// Replaces gate and up by their gradients, given dy, the gradient of the sum; dw: gradient of the rows'
+// weights.
 void Moe::down_back(Ctx& c, Tensor dw, Tensor dy, const Saved& s) const {
   Scope scratch(c.scratch);
   const Routed& r = s.routed;
@@ -284,7 +286,7 @@ void Moe::down_back(Ctx& c, Tensor dw, Tensor dy, const Saved& s) const {
     const Linear& l = e.down_proj;
     const Tensor own = in.slice(first, end), own_u = part(c, u, first, end, 0, l);
     c.ops.enter(l.name);
-    if (l.adapter) l.adapter->down(c, own_u, own);  // made again: cheaper than keeping it
+    if (l.adapter) l.adapter->down(c, own_u, own);  // recomputed: cheaper than keeping it
     Sum sum(c.ops, din.slice(first, end));
     ft::backward(c, l, sum, part(c, du, first, end, 0, l), dz.slice(first, end), own, own_u);
     sum.run();
@@ -296,7 +298,7 @@ void Moe::down_back(Ctx& c, Tensor dw, Tensor dy, const Saved& s) const {
       op::GatedGrad{.f = activation, .dgate = s.gate, .dup = s.up, .dy = din, .gate = s.gate, .up = s.up});
 }
 
-// dx = the gradient by way of gate and up, whose own are in their place.
+// dx = the gradient of x through gate and up, whose gradients have replaced their values.
 void Moe::wide_back(Ctx& c, Tensor dx, Tensor x, const Saved& s) const {
   Scope scratch(c.scratch);
   const std::int64_t of_gate = widest(c, experts, &Expert::gate_proj);
@@ -320,7 +322,7 @@ void Moe::wide_back(Ctx& c, Tensor dx, Tensor x, const Saved& s) const {
   if (dx) add_up(c, dx, din, s.routed, {});
 }
 
-// dx += the gradient by way of the router. dw: of the rows' weights (R, 1).
+// dx += the gradient of x through the router. dw: gradient of the rows' weights (R, 1).
 void Moe::route_back(Ctx& c, Tensor dx, Tensor dw, Tensor x, const Routed& r) const {
   Scope scratch(c.scratch);
   const Tensor dweights = c.scratch.take(r.weights.shape, DType::f32),

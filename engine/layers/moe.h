@@ -1,12 +1,12 @@
 // A mixture of experts in place of the feed-forward layer (Shazeer et al. 2017): a router sends every token
-// to k of E experts, small MLPs, and adds up what they make of it, weighted:
+// to k of E experts, small MLPs, and adds up their weighted results:
 //   y = residual + sum over the chosen e of w_e down_e(f(gate_e(x)) * up_e(x)).
-// The rows of an expert lie side by side, so each expert is three usual products over the rows that it got.
-// There are R = T k rows, whatever the routing, and memory is planned for them; with a capacity factor each
-// expert takes the first so many of its rows, and for the rest an expert adds nothing. Ranks may have dealt
-// out the experts: rows then travel to them and back (expert_rows.h).
-// A row's weight is applied to what down_e reads, which gives the same sum, and makes the weight's gradient
-// cheap: nothing of down_e's result is kept.
+// The rows of an expert are contiguous, so each expert is three usual products over its rows. There are
+// always R = T k rows, whatever the routing, and memory is planned for them. With a capacity factor each
+// expert takes only the first rows up to its capacity; for the others it adds nothing. Experts may be split
+// among ranks: rows are then sent to the experts, and results back (expert_rows.h).
+// A row's weight multiplies the input of down_e. The sum is the same, and the weight's gradient is cheap: the
+// result of down_e need not be kept.
 #pragma once
 #include <functional>
 #include <memory>
@@ -24,22 +24,22 @@ struct Expert {
   Linear gate_proj, up_proj, down_proj;
 };
 
-// An expert that every token goes to, weighted by sigmoid(gate x) (Qwen2-MoE).
+// An expert for all tokens, weighted by sigmoid(gate x) (Qwen2-MoE).
 struct SharedExpert {
   Mlp mlp;
   Linear gate;  // (1, C)
 };
 
-// What adapters of all experts of a layer share; the Linears' own refer to it.
+// The part of an adapter that all experts of a layer share; the adapters of the single Linears refer to it.
 class ExpertsAdapter {
  public:
   virtual ~ExpertsAdapter() = default;
-  // Before the experts' products, in a Scope of c.scratch that lasts until they are done, and after them:
-  // gradients are complete then.
+  // begin() is called before the experts' products, in a Scope of c.scratch that lasts until they are done;
+  // finish() is called after them, and gradients are complete then.
   virtual void begin(Ctx&, bool backward) = 0;
   virtual void finish(Ctx&) = 0;
   virtual void visit(Visitor&) = 0;
-  // Leaves what adapts the rank's part of the experts.
+  // Keeps only the part for the rank's experts.
   virtual void share(TensorRank) = 0;
 };
 
@@ -49,57 +49,64 @@ struct Moe {
   std::vector<Expert> experts;
   std::optional<SharedExpert> shared;
   std::int64_t choices = 2;  // k
-  // In training, how many rows an expert may get of a pass, as a multiple of what each would get if all got
-  // as many; 0: as many as there are.
+  // In training, the capacity: the most rows of a pass that an expert may get, as a multiple of an even
+  // share; 0: no limit.
   double capacity_factor = 0;
-  bool normalised = true;  // the weights of a token's experts add up to 1
+  bool normalised = true;  // the weights of a token's experts sum to 1
   Activation activation = Activation::silu;
-  std::int64_t layer = 0;  // among those with experts
-  // Whether PEFT takes what linears of experts were called, before all experts were one parameter, for that.
+  std::int64_t layer = 0;  // number among the layers with experts
+  // True if PEFT applies target names of single experts' linears, from before transformers merged the experts
+  // into one parameter, to that parameter.
   bool keeps_names = true;
   std::unique_ptr<ExpertsAdapter> gate_up_adapter, down_adapter;
 
   struct Routed {
     Tensor p, weights, ids;  // (T, E), (T, k) f32; (T, k) i32
-    // Those of op::GroupRows for the K rows that are kept: the first of (R), (R), and (T, k) i32
+    // Results of op::GroupRows for the K rows that are kept: first K of (R); first K of (R); (T, k); all i32.
     Tensor order, tokens, places;
-    bool drops = false;                // K may be less than R
-    std::int64_t most_own = 0;         // what K may be
-    ExpertRows rows;                   // of this rank's experts, (M)
-    std::vector<std::uint8_t> wanted;  // of units apart, by expert: any rank has rows for it
-    Tensor row_weights;                // (M, 1) f32
-    Tensor u;                          // of the router's adapter
-    Tensor slope;                      // of op::RouteGrad; empty: none
+    bool drops = false;         // capacity may drop rows: K may be less than R
+    std::int64_t most_own = 0;  // the largest possible K
+    ExpertRows rows;            // of this rank's experts, (M)
+    // by expert, for experts with separate units: some rank has rows for it
+    std::vector<std::uint8_t> wanted;
+    Tensor row_weights;  // (M, 1) f32
+    Tensor u;            // of the router's adapter
+    Tensor slope;        // of op::RouteGrad; empty: none
   };
   struct Saved {
     Routed routed;
-    Tensor gate, up, u;  // (M, F) twice; of the experts' adapters
+    Tensor gate, up, u;  // (M, F), (M, F); u of the experts' adapters
     Mlp::Saved shared;
-    Tensor shared_y, shared_logits, shared_u;  // (T, C), (T, 1) f32; of the shared gate's adapter
+    Tensor shared_y, shared_logits, shared_u;  // (T, C), (T, 1) f32; u of the shared gate's adapter
     bool kept = false;
   };
-  // y = residual + experts(x); with an empty y only what backward needs. routers: null: no statistics.
+  // y = residual + experts(x). With an empty y it computes only the tensors that backward needs. routers:
+  // null: no statistics.
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const RouterStatistics* routers, Keep) const;
-  // dx = the gradient of x (empty: not wanted). Overwrites what is saved; makes from x what is not.
+  // dx = the gradient of x (empty: not wanted). Overwrites the saved tensors; recomputes from x those that
+  // were not kept.
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&, const RouterStatistics* routers) const;
   void visit(Visitor&);
-  // Deals the experts out among ranks, which have them all together: leaves this one its own, of which others
-  // know nothing but the name. UserError (exit 2) where their number does not divide.
+  // Splits the experts among ranks that all have them: keeps only this rank's experts. Other ranks then know
+  // nothing of them except their names. Throws UserError (config) if the number of experts does not divide
+  // evenly.
   void share(TensorRank);
-  // Gives the store units of their own for experts, where it says that this pays, so that only those come,
-  // and have their gradients added up, that any rank needs: of each expert one for gate and up, and one for
-  // down.
+  // Gives experts separate units in the store, if the store says that this pays off: one unit for each
+  // expert's gate and up, and one for its down. Only experts that some rank needs are then gathered and
+  // reduced. Removes their parameters from the list.
   void take_apart(ParameterStore&, std::vector<Parameter*>& parameters);
 
  private:
   enum Part : std::uint8_t { wide, down };
   enum class Pass : std::uint8_t { forth, back };
   static constexpr int kWithTheLayer = -1;
-  std::int64_t first_ = 0, own_ = 0;  // of the experts, those that this rank has; own_ 0: all
-  std::vector<int> units_;            // (own experts, parts) apart, kWithTheLayer; empty: all are
+  std::int64_t first_ = 0, own_ = 0;  // range of this rank's experts; own_ 0: all
+  // (own experts, parts) units of single experts, or kWithTheLayer; empty: none has its own
+  std::vector<int> units_;
   struct Results {
-    Tensor made;  // (M, C), by this rank's experts
-    Tensor all;   // (K, C), for its tokens, and one of zeros for those of which an expert makes nothing
+    Tensor made;  // (M, C), results of this rank's experts
+    // (K, C), results for this rank's tokens; if rows may be dropped, a row of zeros follows for them
+    Tensor all;
   };
   std::int64_t inner() const { return experts.front().gate_proj.out; }
   Routed route(Ctx&, Tensor x, const RouterStatistics*, Keep) const;

@@ -1,5 +1,5 @@
-// The normalization of a family, whichever it is: blocks, attention and heads get one and do not ask. A new
-// kind is an alternative of `Kind` with the members of RmsNorm.
+// The normalization of a family: blocks, attention and heads use one and need not know its kind. A new kind
+// is an alternative of `Kind` with the members of RmsNorm.
 #pragma once
 #include <utility>
 #include <variant>
@@ -25,16 +25,16 @@ class Norm {
   std::int64_t width() const {
     return std::visit([](const auto& n) { return n.weight.shape[0]; }, kind_);
   }
-  // Whether its parameters have gradients.
+  // True if its parameters have gradients.
   bool trains() const {
     return std::visit([](const auto& n) { return n.trains(); }, kind_);
   }
 
-  // What backward needs of forward besides x (rows, width).
+  // Takes memory for the statistics that backward needs, in addition to x (rows, width).
   Tensor take_statistics(Arena& arena, std::int64_t rows) const {
     return std::visit([&](const auto& n) { return n.take_statistics(arena, rows); }, kind_);
   }
-  // Calling it again gives the same bits: y need not be kept.
+  // Computes the same bits when called again: y need not be kept.
   void forward(Ctx& c, Tensor y, Tensor statistics, Tensor x) const {
     std::visit([&](const auto& n) { n.forward(c, y, statistics, x); }, kind_);
   }

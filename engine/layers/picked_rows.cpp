@@ -2,7 +2,7 @@
 
 namespace ft {
 
-// Selection sampling (Knuth, TAOCP 2, 3.4.2, algorithm S): a row is taken with the chance wanted / left.
+// Selection sampling (Knuth, TAOCP 2, 3.4.2, algorithm S): takes a row with probability wanted / left.
 PickedRows pick_rows(std::span<const std::int32_t> starts, std::span<const std::int32_t> kept,
                      Random random) {
   require(starts.size() == kept.size(), "picked rows: kept is not of these sequences");

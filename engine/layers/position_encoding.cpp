@@ -7,7 +7,7 @@
 namespace ft {
 namespace {
 
-// Rows of the table.
+// Rows of the table for these positions.
 std::vector<std::int32_t> rows_of(const PositionEncoding::Table& t, std::vector<std::int32_t> positions) {
   const std::int64_t length =
       positions.empty() ? 0 : 1 + *std::max_element(positions.begin(), positions.end());

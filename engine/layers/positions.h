@@ -1,4 +1,4 @@
-// Positions of a pass's rows in their sequences, which all blocks of a stack share.
+// Positions of a pass's rows in their sequences, shared by all blocks of a stack.
 #pragma once
 #include <span>
 
@@ -10,22 +10,22 @@
 
 namespace ft {
 
-// Which table rotates queries and keys.
+// The table that rotates queries and keys.
 enum class Rotation : std::uint8_t { none, usual, local };
 
 struct Positions {
   Tensor positions;                           // (rows) i32
   Tensor cos, sin;                            // rotary: (positions, R / 2) f32; empty: nothing is rotated
-  std::span<const std::int32_t> starts;       // of the sequences
-  const CachedRows* cached = nullptr;         // generation: where keys and values are kept
-  BlockMask blocks = {};                      // sparse attention; no layout: dense
-  Tensor local_cos = {}, local_sin = {};      // of layers with a window, where theirs are others
-  SharedRows shared = {};                     // none: sequences are their own rows
-  const RouterStatistics* routers = nullptr;  // where layers with experts note how they are used; null: not
+  std::span<const std::int32_t> starts;       // first rows of the sequences
+  const CachedRows* cached = nullptr;         // generation: the cache of keys and values
+  BlockMask blocks = {};                      // sparse attention; without a layout: dense
+  Tensor local_cos = {}, local_sin = {};      // of layers with a window, if they have their own
+  SharedRows shared = {};                     // rows that several sequences share; empty: none
+  const RouterStatistics* routers = nullptr;  // statistics that layers with experts fill; null: none
   Communicator* parts = nullptr;              // ranks that have other rows of the sequences; null: none
-  SequenceSharing sharing = SequenceSharing::ulysses;  // how these attend
+  SequenceSharing sharing = SequenceSharing::ulysses;  // way in which they attend
 
-  // The positions of some of the rows, unchanged.
+  // Positions of the picked rows, which keep their values.
   Positions of(Ctx& c, const PickedRows& picked) const {
     return {.positions = upload(c, picked.positions),
             .cos = cos,
@@ -36,7 +36,7 @@ struct Positions {
             .routers = routers};
   }
 
-  // Rotates queries or keys of heads of `width` = D values; sign -1: their gradients, back.
+  // Rotates queries or keys, in heads of `width` = D values. sign -1 rotates back, for their gradients.
   void rotate(Ctx&, Tensor x, std::int64_t width, Rotation by, float sign) const;
 };
 

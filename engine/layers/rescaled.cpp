@@ -5,7 +5,7 @@
 namespace ft {
 namespace {
 
-// y = alpha d(x) V^T
+// y = alpha d(x) V^T.
 void unscaled(Ctx& c, const Linear& l, Tensor y, Tensor x, Tensor u, float alpha) {
   Sum sum(c.ops, y, {}, alpha);
   sum.add(l.weight->times(x, Trans::yes));
@@ -37,7 +37,7 @@ void forward_rescaled(Ctx& c, const Linear& l, Tensor y, Tensor x, Tensor u, Ten
   if (residual) c.ops.run(op::Add{y, residual});
 }
 
-// dz, the gradient of d(x) V^T, lives until the caller has run dx.
+// Requires that dz, the gradient of d(x) V^T, stays valid until the caller has run dx.
 void backward_rescaled(Ctx& c, const Linear& l, Sum& dx, Tensor du, Tensor dy, Tensor x, Tensor u) {
   const Rescaling& r = *l.adapter->rescaling();
   const Tensor dz = c.temporary(dy.rows(), dy.cols());

@@ -1,7 +1,7 @@
-// One step of a residual stream, around attention or an MLP:
+// A step of a residual stream, around attention or an MLP:
 //   y = x + scale dropout(after(f(before(x)))),
 //   or, with the norm after the sum, y = after(x + scale dropout(f(before(x)))).
-// What there is not of it costs nothing: without scale, dropout and `after` f adds x by itself.
+// Absent parts cost nothing: without scale, dropout and `after`, f adds x itself.
 #pragma once
 #include <optional>
 #include <string>
@@ -14,17 +14,17 @@ namespace ft {
 
 struct Residual {
   std::optional<Norm> before, after;
-  bool after_sum = false;  // `after` norms the stream, not what is added to it
+  bool after_sum = false;  // true: `after` norms the sum; false: only the part that is added
   float scale = 1;
   Dropout dropout;
-  std::string name;  // of the mask
+  std::string name;  // name of the dropout mask
 
   struct Saved {
     Tensor before_statistics, after_statistics;
-    Tensor n;  // (rows, C) what `before` makes; empty: it is made again
-    Tensor z;  // (rows, C) what `after` norms
+    Tensor n;  // (rows, C) result of `before`; empty: recomputed
+    Tensor z;  // (rows, C) input of `after`
   };
-  // keeps_input: what f reads, for backward.
+  // keeps_input: keeps f's input for backward.
   Saved take(Ctx& c, std::int64_t rows, std::int64_t columns, bool keeps_input) const {
     Saved s;
     if (before) s.before_statistics = before->take_statistics(c.saved, rows);
@@ -34,21 +34,22 @@ struct Residual {
     s.z = c.save(rows, columns);
     return s;
   }
-  // Whether backward needs what only the end of f makes.
+  // True if backward needs a tensor that only the end of f computes.
   bool needs_result() const { return after.has_value(); }
 
-  // What f reads: its norm of x, in n or in what is saved, or x itself.
+  // Returns f's input: the norm of x, in s.n or else in n; or x itself without a norm.
   Tensor input(Ctx& c, Tensor n, Tensor x, const Saved& s) const {
     if (!before) return x;
     const Tensor to = s.n ? s.n : n;
     before->forward(c, to, s.before_statistics, x);
     return to;
   }
-  // The same in backward.
+  // Returns f's input in backward: the kept one, or computed again.
   Tensor input_again(Ctx& c, Tensor n, Tensor x, const Saved& s) const {
     return s.n ? s.n : input(c, n, x, s);
   }
-  // f(y, residual): y = residual + f(...); the residual may be empty. y: empty: only what is saved is wanted.
+  // Runs f(y, residual), which computes y = residual + f(...); the residual may be empty. y empty: computes
+  // only the saved tensors.
   template <class F>
   void forward(Ctx& c, Tensor y, Tensor x, const Saved& s, const F& f) const {
     const bool changes = scale != 1 || dropout.active(c);
@@ -66,7 +67,8 @@ struct Residual {
     }
     if (after) norm_result(c, y, s);
   }
-  // The gradient of f's result, in t or d itself; d becomes that of x by the way around f.
+  // Returns the gradient of f's result, in t or d itself. d becomes the gradient of x through the residual,
+  // around f.
   Tensor backward(Ctx& c, Tensor d, Tensor t, const Saved& s) const {
     if (after && after_sum) {
       c.ops.run(op::Fill{t, 0});
@@ -90,22 +92,22 @@ struct Residual {
     after->backward(c, t, own, s.z, s.after_statistics);
     return t;
   }
-  // Whether backward needs memory for t.
+  // True if backward needs memory for t.
   bool takes(const Ctx& c) const { return after || scale != 1 || dropout.active(c); }
-  // d += the gradient of x by the way of f, whose input has dn.
+  // d += the gradient of x through f; dn: gradient of f's input.
   void input_back(Ctx& c, Tensor d, Tensor dn, Tensor x, const Saved& s) const {
     if (before) return before->backward(c, d, dn, x, s.before_statistics);
     if (d) c.ops.run(op::Add{d, dn});
   }
 
  private:
-  // Backward needs the statistics even where nobody needs y.
+  // Norms the result even if y is empty: backward needs the statistics.
   void norm_result(Ctx& c, Tensor y, const Saved& s) const {
     Scope scratch(c.scratch);
     if (!y) y = c.temporary(s.z.rows(), s.z.cols());
     after->forward(c, y, s.after_statistics, s.z);
   }
-  // y becomes x + scale dropout(y).
+  // y = x + scale dropout(y).
   void finish(Ctx& c, Tensor y, Tensor x) const {
     if (scale == 1) return dropout.add(c, y, x, name);
     dropout.apply(c, y, name);

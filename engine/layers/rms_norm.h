@@ -1,4 +1,5 @@
-// Root mean square normalisation with a learned scale (Zhang and Sennrich 2019), which Gemma counts from 1.
+// Root mean square normalisation with a learned scale (Zhang and Sennrich 2019). Gemma stores the scale minus
+// 1.
 #pragma once
 #include "engine/layers/visitor.h"
 #include "engine/pass/context.h"
@@ -10,7 +11,7 @@ struct RmsNorm {
   float eps = 1e-6f;
   float offset = 0;
 
-  // y = norm(x) (offset + w); rstd (rows) f32 for backward. Calling it again gives the same bits, which is
+  // y = norm(x) (offset + w); rstd (rows) f32, for backward. Calling it again gives the same bits, and is
   // cheaper than keeping y.
   void forward(Ctx&, Tensor y, Tensor rstd, Tensor x) const;
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, Tensor rstd) const;  // dx +=

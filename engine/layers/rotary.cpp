@@ -9,7 +9,7 @@
 namespace ft {
 namespace {
 
-// positions: rows of the tables, which have `shape`.
+// positions: rows of the tables, whose shape is `shape`.
 Positions upload_table(Ctx& c, const std::vector<std::int32_t>& positions,
                        std::span<const std::int32_t> starts, Shape shape, const float* cos,
                        const float* sin) {
@@ -21,7 +21,7 @@ Positions upload_table(Ctx& c, const std::vector<std::int32_t>& positions,
 
 }  // namespace
 
-// Angles are rounded to f32, as transformers does.
+// Rounds angles to f32, as transformers does.
 void Rotary::add_position(RotaryTable& t, const std::vector<float>& frequencies,
                           std::int64_t position) const {
   for (const float f : frequencies) {
@@ -53,7 +53,8 @@ RotaryTable Rotary::rows(const Continuation& next) const {
   return t;
 }
 
-// A row for each position or, where these are more, for each token: as many whichever rows the rank has.
+// Uploads a row for each position or, if there are more positions than tokens, for each token. The number of
+// rows does not depend on the rows that the rank has.
 Positions Rotary::upload_part(Ctx& c, const Batch& b, const RotaryTable& table) {
   const std::int64_t n = b.tokens(), width = std::ssize(table.frequencies);
   if (b.length <= n)
@@ -80,7 +81,7 @@ Positions Rotary::upload(Ctx& c, const Batch& b) {
 
 Positions Rotary::upload(Ctx& c, const Continuation& next, const CachedRows& cached) const {
   const RotaryTable table = rows(next);
-  // Every token has a row of its own in the tables.
+  // Gives every token its own row of the tables.
   std::vector<std::int32_t> own(next.input_ids.size());
   std::iota(own.begin(), own.end(), 0);
   const Shape shape{next.rows(), static_cast<std::int64_t>(table.frequencies.size())};

@@ -24,12 +24,12 @@ class Rotary {
   explicit Rotary(Frequencies frequencies, double factor = 1)
       : frequencies_(std::move(frequencies)), factor_(factor) {}
 
-  // A table of at least this many positions, for sequences of up to that length. Existing rows stay: all
-  // sequences share them, unless their length changes the frequencies.
+  // Returns a table of at least this many positions, for sequences of up to that length. Existing rows stay:
+  // all sequences share them, unless their length changes the frequencies.
   const RotaryTable& cover(std::int64_t positions);
-  // The same for single tokens: one row for each new token of every sequence. Where the frequencies depend on
-  // the length, this follows transformers with a cache: a token is rotated by the frequencies of its
-  // sequence's length when it came, and stays so.
+  // Returns a table with a row for each new token of every sequence. If the frequencies depend on the length,
+  // this follows transformers with a cache: a token is rotated by the frequencies of its sequence's length
+  // when the token came, and is never rotated anew.
   RotaryTable rows(const Continuation&) const;
 
   // Tables and positions of a pass, in c.saved; starts is valid as long as the batch.
@@ -42,7 +42,7 @@ class Rotary {
 
   Frequencies frequencies_;
   double factor_;
-  RotaryTable table_;  // of the longest batch so far
+  RotaryTable table_;  // for the longest batch so far
 };
 
 }  // namespace ft

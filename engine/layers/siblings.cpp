@@ -5,13 +5,14 @@
 namespace ft {
 namespace {
 
-// Whether `next` begins where `last` ends, as in a unit's buffer.
+// True if `next` begins where `last` ends in memory, as in a unit's buffer.
 bool follows(const Tensor& last, const Tensor& next) {
   return next.data == last.data + last.numel() * size_of(last.dtype);
 }
 
-// Adds a matrix of the same shape below `all`, whose last one is `last`. With the same shape they are
-// contiguous under every ZeRO stage or under none: which parameters stay whole depends on their sizes.
+// Appends a matrix of the same shape to `all`, whose last one is `last`; returns false if they are not
+// contiguous. Matrices of the same shape are contiguous under every ZeRO stage or under none, because the
+// decision to shard a parameter depends on its size.
 bool append(DownMatrix& all, const DownMatrix& last, const DownMatrix& next) {
   if (next.scale != last.scale || next.a.shape != last.a.shape || !follows(last.a, next.a)) return false;
   if (last.grad && !follows(last.grad, next.grad)) return false;
@@ -21,7 +22,7 @@ bool append(DownMatrix& all, const DownMatrix& last, const DownMatrix& next) {
   return true;
 }
 
-// The matrices of all adapters as one; nothing when they are none.
+// The matrices of all adapters as one; empty if they are not contiguous.
 std::optional<DownMatrix> joined(const Ctx& c, Siblings siblings) {
   std::optional<DownMatrix> all, last;
   for (const Sibling& s : siblings) {
@@ -43,7 +44,7 @@ std::int64_t width_of(const Ctx& c, const Linear& l) {
   return own ? own->width() : 0;
 }
 
-// f(sibling, begin, end): its adapter's columns in u.
+// Calls f(sibling, begin, end) with the columns of its adapter in u.
 void each(const Ctx& c, Siblings siblings, auto f) {
   std::int64_t begin = 0;
   for (const Sibling& s : siblings) {

@@ -1,4 +1,4 @@
-// Sparse attention of a model: its layout, and what each pass needs of it on the device.
+// Sparse attention of a model: its layout, and the mask of each pass on the device.
 #pragma once
 #include <optional>
 #include <vector>
@@ -12,13 +12,14 @@ namespace ft {
 class SparseAttention {
  public:
   SparseAttention() = default;  // dense
-  // The same layout for all layers.
+  // Uses the same layout for all layers.
   SparseAttention(const SparseAttentionConfig&, AttentionDirection, std::int64_t heads);
 
-  // The mask for whole sequences of up to `longest` tokens, in c.saved. `used`: whether the pass reads it;
-  // memory for it is taken in any case. UserError(Exit::config) for sequences longer than the layout.
+  // The mask for sequences of up to `longest` tokens, in c.saved. used: false if the pass does not read it;
+  // memory is taken in any case. Throws UserError (config) for sequences longer than the layout.
   BlockMask upload(Ctx& c, std::int64_t longest, bool used = true) const;
-  // Adds to `ranges`, of a cache's rows, what the row that sees count[i] tokens, its own the last, sees.
+  // Restricts `ranges`, of a cache's rows, to the blocks of the layout. Row i sees count[i] tokens, its own
+  // last.
   void restrict(Ctx& c, KeyRanges& ranges, const std::vector<std::int32_t>& count) const;
 
  private:

@@ -13,16 +13,16 @@ namespace {
 
 using enum SparsityMode;
 
-constexpr std::int64_t kMostWords = std::int64_t{1} << 28;  // of a layout: 1 GB
+constexpr std::int64_t kMostWords = std::int64_t{1} << 28;  // words of a layout: 1 GB
 
 [[noreturn]] void refuse(const std::string& what) {
   throw UserError(Exit::config, "model.sparse_attention." + what);
 }
 
-// Which modes read a setting. DeepSpeed ignores it in the others.
+// The modes that read a setting. DeepSpeed ignores it in the others.
 struct Setting {
   const char* name;
-  bool given;  // it has not its default
+  bool given;  // its value is not the default
   std::initializer_list<SparsityMode> modes;
 };
 void check_uses(const SparseAttentionConfig& c) {
@@ -35,7 +35,7 @@ void check_uses(const SparseAttentionConfig& c) {
       {"attention", c.attention.has_value(), {fixed, variable, bigbird, bslongformer, local}},
       {"different_layout_per_head",
        c.different_layout_per_head,
-       {fixed, variable, bigbird, bslongformer}},  // the last has one for all of them
+       {fixed, variable, bigbird, bslongformer}},  // bslongformer has one layout for all heads
       {"num_local_blocks", c.num_local_blocks != usual.num_local_blocks, {fixed}},
       {"num_global_blocks", c.num_global_blocks != usual.num_global_blocks, {fixed, bigbird}},
       {"horizontal_global_attention", c.horizontal_global_attention, {fixed, variable}},
@@ -59,7 +59,7 @@ void check_uses(const SparseAttentionConfig& c) {
   }
 }
 
-// Which rows and columns of a head's square of blocks are kept.
+// The blocks of one head's layout, to which rows and columns are added.
 class Square {
  public:
   Square(BlockLayout& layout, std::int64_t head, bool unidirectional)
@@ -70,9 +70,9 @@ class Square {
   void keep(std::int64_t row, std::int64_t column) {
     if (column <= row || !no_future_) layout_.keep(head_, row, column);
   }
-  // Whatever is kept from here on, it is not in a row's future, where tokens see only the past.
+  // From now on keeps no blocks in a row's future, if attention is unidirectional.
   void leave_out_future() { no_future_ = unidirectional_; }
-  // Whole rows and columns [from, to), as far as they go; columns from a row on.
+  // Full rows and columns [from, to), cut at the border; columns begin at first_row.
   void rows(std::int64_t from, std::int64_t to) {
     for (std::int64_t r = from; r < std::min(to, n_); ++r)
       for (std::int64_t c = 0; c < n_; ++c) keep(r, c);
@@ -81,20 +81,20 @@ class Square {
     for (std::int64_t r = first_row; r < n_; ++r)
       for (std::int64_t c = from; c < std::min(to, n_); ++c) keep(r, c);
   }
-  // Blocks [from, from + size) see each other.
+  // Lets blocks [from, from + size) see each other.
   void window(std::int64_t from, std::int64_t size) {
     const std::int64_t to = std::min(from + size, n_);
     for (std::int64_t r = from; r < to; ++r)
       for (std::int64_t c = from; c < (unidirectional_ ? r + 1 : to); ++c) keep(r, c);
   }
-  // The blocks around each row's own.
+  // Keeps the `size` blocks around each row's own.
   void sliding(std::int64_t size) {
     for (std::int64_t r = 0; r < n_; ++r)
       for (std::int64_t c = std::max<std::int64_t>(0, r - size / 2); c < std::min(r + size / 2 + 1, n_); ++c)
         keep(r, c);
   }
-  // `count` different columns of each row of an empty layout (Floyd's sampling): of all, or with `past` of
-  // those up to the row's own.
+  // Keeps `count` different columns of each row of an empty layout (Floyd's sampling): among all columns or,
+  // with `past`, among those up to the row's own.
   void random(std::int64_t count, bool past, const Random& random) {
     for (std::int64_t r = 0; r < n_; ++r) {
       const std::int64_t among = past ? r + 1 : n_, wanted = std::min(count, among);
@@ -118,7 +118,7 @@ void global_columns(Square& h, std::int64_t from, std::int64_t to, bool rows_too
   if (rows_too) h.rows(from, to);
 }
 
-// The last blocks of each window are global; heads take turns at which of the last.
+// Makes the last blocks of each window global; heads take turns at which of them.
 void make_fixed(Square& h, const SparseAttentionConfig& c, std::int64_t head) {
   const std::int64_t n = h.blocks(), local = c.num_local_blocks, global = c.num_global_blocks;
   for (std::int64_t at = 0; at < n; at += local) h.window(at, local);
@@ -128,7 +128,7 @@ void make_fixed(Square& h, const SparseAttentionConfig& c, std::int64_t head) {
     global_columns(h, at, at + global, c.horizontal_global_attention);
   if (end == n) return;
   const std::int64_t start = std::min(end + first, n - global);  // the last window is short
-  // Where a layout is shorter than the global blocks, Python's negative indices decide.
+  // Follows Python's negative indices if the layout is shorter than the global blocks.
   global_columns(h, start < 0 ? std::max<std::int64_t>(0, start + n) : start, start + global,
                  c.horizontal_global_attention);
 }
@@ -202,7 +202,7 @@ void check_fixed(const SparseAttentionConfig& c) {
                c.num_global_blocks));
 }
 
-// Blocks of a row that the mode asks for in one place.
+// Checks numbers of blocks per row against the number of blocks.
 void check_sizes(const SparseAttentionConfig& c, std::int64_t blocks) {
   const bool sliding = c.mode == bigbird || c.mode == bslongformer || c.mode == local;
   for (const auto& [used, count, name] :

@@ -1,4 +1,4 @@
-// A sum of products, as layers add them up.
+// A sum of products, for layers.
 #pragma once
 #include <array>
 #include <string_view>
@@ -9,10 +9,10 @@
 namespace ft {
 
 // y = c + the sum of everything added, written once: a Linear, its adapter and a residual, or the gradient of
-// an input that several Linears share. With an empty y nothing is wanted, and nothing is computed.
+// an input that several Linears share. With an empty y it computes nothing.
 class Sum {
  public:
-  // alpha: of what is added, not of c.
+  // alpha: factor of the added terms, not of c.
   Sum(Ops& ops, Tensor y, Tensor c = {}, float alpha = 1)
       : ops_(ops), y_(y), c_(c), alpha_(alpha), goes_on_(c) {}
   explicit operator bool() const { return static_cast<bool>(y_); }
@@ -23,15 +23,15 @@ class Sum {
     terms_[count_] = term;
     terms_[count_++].where = ops_.where();
   }
-  // A tensor that lives until run(); of sums whose alpha is 1.
+  // Adds a tensor that stays valid until run(); only if alpha is 1.
   void add(Tensor whole) {
     if (!y_) return;
     require(alpha_ == 1, "a sum adds whole tensors as they are");
     flush();
     ops_.run(op::Add{y_, whole});
   }
-  // What is added is a part of it, and other ranks have the rest: run() adds them up. Not where the sum goes
-  // on with a c: who began it does so.
+  // Declares the sum a partial sum: run() adds up the ranks' parts, unless the sum began with a c; whoever
+  // began it adds up.
   void among_ranks(Ctx& c, std::string_view of) {
     ranks_ = &c;
     of_ = of;

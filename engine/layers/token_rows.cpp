@@ -25,7 +25,8 @@ void TokenRows::put_into(Ctx& c, Tensor table) const {
   c.ops.run(op::ScatterRows{.y = table, .x = values.value, .rows = on_device(c, ids)});
 }
 
-// The number of a token among these rows, or -1, for every token there is, makes the numbers of the batch's.
+// Makes a table from every token id to its number among these rows, or -1, and looks up the batch's tokens in
+// it.
 void TokenRows::backward(Ctx& c, Tensor dy, Tensor tokens, std::int64_t vocabulary,
                          std::int64_t padding) const {
   if (!values.grad) return;

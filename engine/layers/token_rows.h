@@ -1,6 +1,5 @@
-// Rows of a frozen table of embeddings that are trained as a parameter of their own (PEFT's trainable
-// tokens). Before each use of the table they are put into it, so that whoever reads it needs to know nothing
-// of them.
+// Rows of a frozen table of embeddings that are trained as a separate parameter (PEFT's trainable tokens).
+// They are copied into the table before each use, so that readers of the table need no special case.
 #pragma once
 #include <vector>
 
@@ -8,21 +7,21 @@
 
 namespace ft {
 
-// UserError (exit 2): ranks do not share a table of which rows are trained.
+// Throws UserError (config): ranks cannot split a table some of whose rows are trained.
 [[noreturn]] void refuse_cut_rows();
 
 struct TokenRows {
   Parameter values;               // (n, C)
-  std::vector<std::int32_t> ids;  // (n) their rows in the table, each once
+  std::vector<std::int32_t> ids;  // (n) their rows in the table, each at most once
 
   void put_into(Ctx&, Tensor table) const;
-  // The gradient of rows that `ids` took from the table, that of `padding` left out, and of rows as columns
-  // of a product's result.
+  // Add gradients: backward for rows that `ids` looked up, except `padding`; backward_of_columns for rows
+  // that are columns of a product's result.
   void backward(Ctx&, Tensor dy, Tensor ids, std::int64_t vocabulary, std::int64_t padding) const;
   void backward_of_columns(Ctx&, Tensor dy, Tensor x) const;  // dy (rows, V), x (rows, C)
 };
 
-// A frozen matrix (V, C) of a head with such rows.
+// A head's frozen matrix (V, C) with some trained rows.
 class WeightWithRows final : public Weight {
  public:
   WeightWithRows(DenseWeight w, TokenRows r) : rows(std::move(r)), weight_(std::move(w)) {}
@@ -33,7 +32,7 @@ class WeightWithRows final : public Weight {
     weight_.visit(v);
     v.parameter(rows.values);
   }
-  void cut(int axis, TensorRank, const Parts&) override;  // UserError: it cannot be
+  void cut(int axis, TensorRank, const Parts&) override;  // throws UserError (config)
 
   TokenRows rows;
 

@@ -1,5 +1,5 @@
-// Walks a model: its units in the order of their use, and in each every Linear and every Parameter. Attaching
-// adapters, laying out memory, loading, counting and listing are all visits.
+// Walks a model: its units in the order of their use, and in each unit every Linear and every Parameter.
+// Attaching adapters, laying out memory, loading, counting and listing are all visits.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -17,7 +17,7 @@ class Visitor {
  public:
   virtual ~Visitor() = default;
   virtual void unit(std::string_view /*name*/) {
-  }  // what follows, up to the next, is gathered and reduced at once
+  }  // begins a unit, whose parameters are gathered and reduced together
   virtual void block(std::string_view name) { unit(name); }  // a unit that is a block of a stack
   virtual void linear(Linear&) {}                            // before its parameters
   virtual void experts(Moe&) {}                              // before its linears

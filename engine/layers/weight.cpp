@@ -40,13 +40,13 @@ bool FourBitWeight::divides(int axis, int size, const Parts& parts) const {
   const std::int64_t step = axis == 0 ? shape[1] : 1, end = shape[axis] * step;
   for (int r = 0; r < size; ++r)
     for (const Portion::Run& run : part_of_axis(shape[axis], step, {r, size}, parts).runs) {
-      const bool last = axis == 0 && run.begin + run.count == end;  // its last block may be shorter
+      const bool last = axis == 0 && run.begin + run.count == end;  // the last block may be shorter
       if (run.begin % form.block != 0 || (!last && (run.begin + run.count) % form.block != 0)) return false;
     }
   return true;
 }
 
-// Each part is whole blocks.
+// Keeps complete blocks only.
 void FourBitWeight::cut(int axis, TensorRank t, const Parts& parts) {
   if (!divides(axis, t.size, parts)) {
     std::string sizes;

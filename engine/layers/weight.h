@@ -1,4 +1,4 @@
-// A matrix W (out, in) in any storage: a Linear asks it for its term of a product.
+// A matrix W (out, in) in any storage: it provides a Linear's term of a product.
 #pragma once
 #include "engine/core/four_bit.h"
 #include "engine/layers/visitor.h"
@@ -12,22 +12,22 @@ class Weight {
  public:
   virtual ~Weight() = default;
   virtual Term times(Tensor x, Trans) const = 0;  // x W^T, or x W
-  // Makes the bound values complete, before the products of a pass.
+  // Completes the bound values before the products of a pass.
   virtual void prepare(Ctx&) const {}
   virtual bool trains() const { return false; }
   virtual Tensor grad() const { return {}; }           // (out, in) f32, or (in, out); empty: frozen
   virtual bool inputs_first() const { return false; }  // stored (in, out)
-  // Adds that of y = x W^T to what is trained of it.
+  // Adds the gradient of W in y = x W^T to the trained part of W.
   virtual void add_grad(Ctx&, Tensor dy, Tensor x) const;
-  virtual void visit(Visitor&) {}  // its parameters, where they are its own
-  // Leaves what the rank has of the outputs (axis 0) or inputs (1) of a weight of its own. UserError (exit 2)
-  // where the storage cannot be cut so.
+  virtual void visit(Visitor&) {}  // visits the parameters that it owns
+  // Keeps only the rank's outputs (axis 0) or inputs (axis 1). Throws UserError (config) if the storage
+  // cannot be cut so.
   virtual void cut(int axis, TensorRank, const Parts&) = 0;
 };
 
 class DenseWeight final : public Weight {
  public:
-  // inputs_first: W is stored as (in, out), as GPT-2's are.
+  // inputs_first: W is stored as (in, out), as in GPT-2.
   explicit DenseWeight(Parameter p, bool inputs_first = false)
       : parameter(std::move(p)), inputs_first_(inputs_first) {}
   Term times(Tensor x, Trans t) const override {
@@ -47,34 +47,35 @@ class DenseWeight final : public Weight {
   bool inputs_first_;
 };
 
-// A frozen matrix in 4 bits. Its parameters carry the names that bitsandbytes' files use.
+// A frozen matrix in 4 bits. Its parameters have the names that bitsandbytes uses in files.
 class FourBitWeight final : public Weight {
  public:
   FourBitWeight(const std::string& name, Shape shape, FourBitForm form);
   Term times(Tensor x, Trans) const override;
   void visit(Visitor&) override;
   void cut(int axis, TensorRank, const Parts&) override;
-  // Whether the parts of so many ranks begin with a block.
+  // True if every rank's part of a cut among `size` ranks begins with a block.
   bool divides(int axis, int size, const Parts&) const;
 
-  // As this rank has it; of a part absmax are in f32, for those of a group in 8 bits may be other ranks'.
+  // Form and shape of the part that this rank has. absmax of a part are f32: nested absmax are encoded in
+  // groups, which may reach into other ranks' parts.
   FourBitForm form;
   Shape shape;
-  // The form and shape of the weight that this is, or is a part of.
+  // Form and shape of the complete weight.
   FourBitForm whole_form;
   Shape whole;
   Parameter codes, absmax;                 // NAME, NAME.absmax
-  Parameter nested_absmax, nested_offset;  // NAME.nested_absmax, NAME.nested_offset, where form.nested
+  Parameter nested_absmax, nested_offset;  // NAME.nested_absmax, NAME.nested_offset; only if form.nested
 };
 
-// A frozen matrix in 8 bits, of answers only: it lies as its dense one does.
+// A frozen matrix in 8 bits, for generation only, laid out as its dense form.
 class Int8Weight final : public Weight {
  public:
   Int8Weight(const Parameter& dense, bool inputs_first);
   Term times(Tensor x, Trans) const override;
   bool inputs_first() const override { return inputs_first_; }
   void visit(Visitor&) override;
-  void cut(int axis, TensorRank, const Parts&) override;  // UserError: it cannot be
+  void cut(int axis, TensorRank, const Parts&) override;  // throws UserError (config)
 
   Shape shape;
   Parameter codes, scales;  // NAME, NAME.scales

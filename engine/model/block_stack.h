@@ -1,19 +1,18 @@
-// The loop over blocks, once for all models: residency, recomputation (Chen et al. 2016), backward,
-// reduction.
+// The loop over blocks that all models use: residency, recomputation (Chen et al. 2016), backward, reduction.
 //
 // A Block has: types Saved and Side;
 //   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
-//     y is empty where the block runs again before its backward, which makes by itself what only y needed.
+//     y is empty when the block runs again before its backward; it may then skip work that only y needs.
 //   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
 //     d: dy in, dx out
 //   void visit(Visitor&).
 // It may have
 //   void take_apart(ParameterStore&, std::vector<Parameter*>&);
-// which gives the store units of its own for some of the block's parameters, asks for them itself
-// (Ctx::store), and leaves the others.
-// And Side a member
+// which moves some of the block's parameters from the list into separate units of the store. The block then
+// acquires these units itself, through Ctx::store.
+// Side may have a member
 //   Side of(Ctx&, const PickedRows&) const;
-// which is the same of some of the rows, while the picked live.
+// which returns the Side for the picked rows only; it is valid as long as they are.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -37,25 +36,27 @@ namespace ft {
 template <class Block>
 class BlockStack {
  public:
-  std::span<Block> blocks;  // all of the model's, which has them
+  std::span<Block> blocks;  // all blocks of the model, which owns them
   std::string name;         // in Hugging Face's model, such as model.layers
-  Stage stage;              // whose blocks are run here; below, they are counted from its first
+  Stage stage;              // the blocks that run here; below, blocks count from its first
   std::vector<int> units;   // of each block, in the store
-  std::size_t first = 0;    // blocks before this one, and what feeds it, need no gradient
-  // The first blocks, this many, keep only their input and run again before their backward. The model's last
-  // block, whose backward directly follows its forward, runs only its MLP again, unless the number is larger
-  // than the stack.
+  // this block is the first that needs a gradient; earlier ones and their input need none
+  std::size_t first = 0;
+  // Number of the first blocks that keep only their input and run again before their backward. The model's
+  // last block, whose backward directly follows its forward, runs only its MLP again, unless the number is
+  // larger than the stack.
   std::int64_t recomputed = 0;
-  std::int64_t whole = 0;  // the last blocks, this many, keep also what is cheap to make again
-  // The first of this many in a row keeps its input; the others' are recomputed from it, in
-  // another forward before the backward of them all.
+  std::int64_t whole = 0;  // number of the last blocks that also keep tensors that are cheap to recompute
+  // Blocks of a segment. Only its first block keeps its input; the others' inputs are recomputed from it in
+  // another forward, before the backward of the segment.
   std::int64_t segment = 1;
 
-  std::vector<bool> drops;  // (blocks) random-LTD: sees only a part of the tokens in forward; empty: none
+  // (blocks) random-LTD: the block sees only some of the tokens in forward; empty: none does
+  std::vector<bool> drops;
 
-  // The number of blocks that run here.
+  // Number of blocks that run here.
   std::int64_t size() const { return stage.size == 1 ? std::ssize(blocks) : stage.end - stage.begin; }
-  // Several passes may be between forward and backward, each in a slot: from here on this one is meant.
+  // Makes a slot current: several passes may be between forward and backward, each in its own slot.
   void turn_to(std::size_t slot) {
     if (flights_.size() <= std::max(slot, slot_)) flights_.resize(std::max(slot, slot_) + 1);
     for (const std::size_t with : {slot_, slot}) {
@@ -72,8 +73,8 @@ class BlockStack {
       blocks[i].visit(v);
     }
   }
-  // Gives the store a unit for each block. all: every block's input has a gradient, for something before the
-  // stack or beside it.
+  // Gives the store a unit for each block. all: every block's input needs a gradient, because something
+  // before or beside the stack is trained.
   void add_units(ParameterStore& store, bool all) {
     units.clear();
     names_.clear();
@@ -87,7 +88,8 @@ class BlockStack {
     }
   }
 
-  // Random-LTD in these blocks. UserError (exit 2) where there are no such blocks, or not `all` of them.
+  // Turns on random-LTD in the blocks `dropping`. Throws UserError (config) if one of them does not exist, or
+  // if the stack does not have `all` blocks.
   void drop_tokens(const std::vector<std::int64_t>& dropping, std::int64_t all) {
     if (all != size())
       throw UserError(Exit::config,
@@ -101,8 +103,8 @@ class BlockStack {
     }
   }
 
-  // x stays as it is. What backward needs is taken from c.saved, and so is the result, unless it goes to y.
-  // kept_starts: of the batch.
+  // Leaves x unchanged. Takes the tensors that backward needs from c.saved, and the result too unless y is
+  // given. kept_starts: Batch::kept_starts.
   Tensor forward(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side,
                  std::span<const std::int32_t> kept_starts = {}, Tensor y = {}) {
     expect_own(store, units);
@@ -134,7 +136,7 @@ class BlockStack {
     return hidden_.back();
   }
 
-  // Forward with nothing kept but the result: two hidden states take turns.
+  // Runs forward and keeps only the result: two tensors for hidden states take turns.
   Tensor evaluate(Ctx& c, ParameterStore& store, Tensor x, const typename Block::Side& side) {
     expect_own(store, units);
     c.store = &store;
@@ -147,8 +149,8 @@ class BlockStack {
     return y[count() % 2];
   }
 
-  // d: the gradient of the result in, of x out (only where input_grad says that it is wanted). Gives back
-  // what was taken from c.saved in forward and since.
+  // d: in: the gradient of the result; out: the gradient of x, only if input_grad is set. Frees what forward
+  // took from c.saved, and everything taken since.
   void backward(Ctx& c, ParameterStore& store, Tensor d, const typename Block::Side& side, bool input_grad) {
     expect_own(store, backward_units());
     c.store = &store;
@@ -165,21 +167,21 @@ class BlockStack {
         Use use(store, units[i], true);
         Ctx room = room_of(c, i);
         if (kept(i) == Keep::nothing) {
-          c.saved.rewind(marks_[i]);  // the next block's input
+          c.saved.rewind(marks_[i]);  // frees the next block's input
           Scope forget(c.scratch);
           during(c.ops.phases(), Phase::recompute,
                  [&] { saved_[i] = run_block(room, i, {}, side, Keep::all); });
         }
         run_block_back(room, i, d, side, input_grad || i > first);
         store.reduce(units[i], true);
-        c.saved.rewind(marks_[i]);  // the blocks below may take it
+        c.saved.rewind(marks_[i]);  // frees the memory for the blocks below
         if (c.again) c.again->rewind(0);
       }
     });
     if (c.inputs) c.inputs->used = inputs_mark_;
   }
 
-  // In the order that backward uses them.
+  // Units in the order in which backward uses them.
   std::vector<int> backward_units() const {
     std::vector<int> order;
     each_segment_back([&](std::size_t begin, std::size_t end) {
@@ -193,7 +195,8 @@ class BlockStack {
   std::size_t count() const { return static_cast<std::size_t>(size()); }
   Block& block(std::size_t i) { return blocks[static_cast<std::size_t>(stage.begin) + i]; }
 
-  // A model that does not say what its whole pass uses still has its blocks gathered ahead.
+  // Tells the store the order of the blocks, unless the model announced the units of its full pass: the
+  // blocks are then still gathered ahead.
   static void expect_own(ParameterStore& store, const std::vector<int>& order) {
     if (!store.expects()) store.expect(order);
   }
@@ -206,7 +209,8 @@ class BlockStack {
     return number > size() - whole ? Keep::whole : Keep::all;
   }
 
-  // Blocks [begin, end) keep nothing but the input of the first of them; or there is one, which may.
+  // End of the segment of blocks [begin, end) that keep only the first one's input. A block that keeps more
+  // is a segment by itself.
   std::size_t end_of_segment(std::size_t begin) const {
     if (begin < first) return first;
     std::size_t end = begin + 1;
@@ -226,12 +230,12 @@ class BlockStack {
     }
   }
 
-  // The inputs of blocks that run again wait at c.inputs; these many are on the device at once, each in its
-  // turn: one is made or used, others leave or come.
+  // Number of block inputs that are on the device at once, of those that wait in c.inputs: one is written or
+  // used while the others leave or arrive.
   static constexpr std::size_t kTurns = 3;
   struct Passing {
     std::int64_t at = 0;
-    std::optional<Depot::Ticket> moved;  // to its home, or back
+    std::optional<Depot::Ticket> moved;  // to c.inputs, or back
     bool back = false;
   };
   bool leaves(const Ctx& c, std::size_t input) const {
@@ -247,7 +251,7 @@ class BlockStack {
                                          [&](std::size_t i) { return leaves(c, i); });
     for (Tensor& turn : turns_) turn = any ? c.save(x.rows(), x.cols()) : Tensor{};
   }
-  // Room for the input of a block, when the one before it in this place has left.
+  // Room for a block's input, once the earlier input in the same place has left.
   Tensor turn(Ctx& c, std::size_t input) {
     const Tensor place = turns_[input % kTurns];
     if (input >= kTurns && passing_[input - kTurns].moved)
@@ -255,7 +259,7 @@ class BlockStack {
     passing_[input].at = c.inputs->take(flat(place).bytes());
     return place;
   }
-  // The input of block i; those of the blocks below come meanwhile.
+  // Waits for the input of block i, and starts to fetch the inputs of the blocks below it.
   void bring_back(Ctx& c, std::size_t i) {
     for (std::size_t k = i + 1; k-- > 0 && k + kTurns > i;) {
       if (!leaves(c, k) || passing_[k].back) continue;
@@ -271,15 +275,17 @@ class BlockStack {
     Ctx room = room_of(c, i);
     const std::int64_t mark = room.saved.mark();
     saved_[i] = run_block(room, i, hidden_[i + 1], side, kept(i));
-    if (kept(i) == Keep::nothing) room.saved.rewind(mark);  // but its result
+    if (kept(i) == Keep::nothing) room.saved.rewind(mark);  // keeps only its result
     c.ops.enter(names_[i]);
   }
-  // Where what a block makes is kept, if only until its pass ends.
+  // The context in which block i saves: with c.again in place of c.saved if the block keeps nothing after its
+  // pass.
   Ctx room_of(const Ctx& c, std::size_t i) const {
     return kept(i) == Keep::nothing && c.again ? c.keeping_in(*c.again) : c;
   }
 
-  // What the blocks that drop tokens see in this pass, until the caller rewinds c.saved.
+  // Picks the rows that the blocks with token dropping see in this pass. They are valid until the caller
+  // rewinds c.saved.
   void pick(Ctx& c, const typename Block::Side& side, std::span<const std::int32_t> kept_starts) {
     parts_.clear();
     if (drops.empty() || kept_starts.empty()) return;
@@ -309,7 +315,7 @@ class BlockStack {
     c.ops.run(op::ScatterRows{.y = y, .x = made, .rows = part.rows});
     return saved;
   }
-  // What passes by keeps its gradient.
+  // The gradient of rows that this block did not see stays in d unchanged.
   void run_block_back(Ctx& c, std::size_t i, Tensor d, const typename Block::Side& side, bool input_grad) {
     if (!sees_part(i)) return block(i).backward(c, d, hidden_[i], saved_[i], side, input_grad);
     Scope scratch(c.scratch);
@@ -323,20 +329,21 @@ class BlockStack {
 
   struct Part {
     PickedRows picked;
-    Tensor rows;  // the picked, on the device
+    Tensor rows;  // the picked ones, on the device
     typename Block::Side side;
   };
   std::vector<std::optional<Part>> parts_;  // empty: all blocks see all rows
 
-  std::vector<Passing> passing_;  // (blocks) their inputs
+  std::vector<Passing> passing_;  // (blocks) the inputs that leave the device
   std::array<Tensor, kTurns> turns_{};
-  std::int64_t inputs_mark_ = 0;  // of c.inputs
+  std::int64_t inputs_mark_ = 0;  // bytes of c.inputs in use before forward
 
-  std::vector<std::string> names_;  // of the blocks
-  std::vector<Tensor> hidden_;      // inputs of the blocks, and the result; not all of them at all times
+  std::vector<std::string> names_;  // names of the blocks
+  // (blocks + 1) inputs of the blocks, then the result; only some are valid at a time
+  std::vector<Tensor> hidden_;
   std::vector<typename Block::Saved> saved_;
-  std::vector<std::int64_t> marks_;  // of c.saved, before each block
-  struct Flight {                    // the last three, of another slot
+  std::vector<std::int64_t> marks_;  // marks of c.saved, before each block
+  struct Flight {                    // the three vectors above, of another slot
     std::vector<Tensor> hidden;
     std::vector<typename Block::Saved> saved;
     std::vector<std::int64_t> marks;

@@ -1,11 +1,11 @@
-// A decoder-only language model, once for all families: embedding, blocks, head; its units, their use and
-// order, training and generation. A family provides the parts.
+// A decoder-only language model, one class for all families: embedding, blocks and head, the order in which
+// their units are used, training and generation. A family provides the parts.
 //
-// Encoding, of positions, makes what the blocks get besides their input:
+// Encoding encodes positions; it makes the Side of the blocks:
 //   Block::Side upload(Ctx&, const Batch&), taken from c.saved;
 //   Block::Side upload(Ctx&, const Continuation&, const CachedRows&);
 //   turns_at, see Model::keys_turn_at.
-// Block::Side::blocks are the CausalLm's; Block::Side::positions are rows of a table of positions where the
+// The CausalLm sets Block::Side::blocks. Block::Side::positions are rows of the table of positions if the
 // embedding has one.
 #pragma once
 #include <algorithm>
@@ -32,12 +32,12 @@ class CausalLm final : public Model {
   struct Parts {
     Embedding embedding;
     Encoding positions;
-    std::string stack;  // name of the blocks, see BlockStack
+    std::string stack;  // name of the stack of blocks, see BlockStack
     std::vector<Block> blocks;
     Head head;
     bool tied = false;             // the head uses the embedding's table
     std::int64_t key_columns = 0;  // of a KvCache: KV D
-    std::int64_t heads = 0;        // of the queries
+    std::int64_t heads = 0;        // query heads
     RouterBalanceLoss balance;     // of layers with experts
   };
   explicit CausalLm(Parts parts)
@@ -118,7 +118,7 @@ class CausalLm final : public Model {
       chunk.recomputed = chunk.whole = 0;
       chunk.segment = segment_of(n);
     }
-    // A block of each chunk in turn, as the memory of a pass is that of the largest.
+    // Adds one block of each chunk in turn: the largest chunk decides the memory of a pass.
     for (std::int64_t left = std::min(std::abs(n), blocks()); left > 0;)
       for (BlockStack<Block>& chunk : chunks_) {
         std::int64_t& some = n > 0 ? chunk.recomputed : chunk.whole;
@@ -272,13 +272,13 @@ class CausalLm final : public Model {
     Tensor ids;
     Targets targets;
     Side side;
-    Batch part = {};  // where ranks share it: this one's, which side refers to
+    Batch part = {};  // this rank's part of a shared batch, which side refers to
   };
-  struct Flight {  // a micro-batch between the passes of a stage
+  struct Flight {  // a micro-batch between its passes through a stage
     std::size_t chunk = 0;
     Batch batch;
     Inputs in;
-    Tensor x, y, d;  // states from below, and for the stage above, and their gradient
+    Tensor x, y, d;  // states from the stage below; states for the stage above; their gradient
   };
   Inputs upload_part(Ctx& c, const Batch& whole) {
     if (c.shards) {
@@ -310,9 +310,10 @@ class CausalLm final : public Model {
   }
   struct ScaledLoss {
     Tensor loss;
-    float scale = 1;  // of its gradients
+    float scale = 1;  // factor of its gradients
   };
-  // head: from the last states to their gradient. balance: what the routers' loss is added to, if anything.
+  // head: computes the gradient of the last states from these states. balance: the loss that the routers'
+  // loss is added to; may be empty.
   template <class HeadPass>
   void train(Ctx& c, ParameterStore& store, const Batch& b, HeadPass head, ScaledLoss balance = {}) {
     Scope all(c.saved), scratch(c.scratch);
@@ -339,7 +340,7 @@ class CausalLm final : public Model {
     }
     c.shards = false;
   }
-  // Where ranks share out the rows of the residual stream, the rank's.
+  // Returns the embedded tokens; if ranks shard the rows of the residual stream, only this rank's rows.
   Tensor embed(Ctx& c, ParameterStore& store, const Inputs& in, std::int64_t longest) {
     const std::int64_t parts = c.shards ? c.tensor()->size() : 1, n = in.ids.numel() / parts;
     const Tensor own = c.shards ? c.save(n, vocabulary_.embedding.width()) : Tensor{};
@@ -362,19 +363,19 @@ class CausalLm final : public Model {
     c.ops.copy(d, own_rows(c, head(gather_rows(c, x, top().name), targets)));
     return d;
   }
-  // Whether something in a chunk, or further down, is trained.
+  // True if a block of the chunk is trained, or anything below it.
   static bool trains_from(const BlockStack<Block>& chunk) {
     return chunk.first < static_cast<std::size_t>(chunk.size());
   }
-  // Whose last states go to the head, if it is here.
+  // The chunk whose last states go to the head, in the last stage.
   const BlockStack<Block>& top() const { return chunks_.back(); }
-  // After the last block, nothing kept.
+  // Returns the states after the last block and keeps nothing else.
   Tensor hidden(Ctx& c, ParameterStore& store, Tensor ids, const Side& side) {
     store.expect(forward_units());
     const std::int64_t mark = c.saved.mark();
     Tensor x;
     for (BlockStack<Block>& chunk : chunks_) {
-      c.saved.rewind(mark);  // what the chunk below made has left
+      c.saved.rewind(mark);  // frees the memory of the chunk below
       x = run_chunk(c, store, ids, side, chunk);
     }
     return x;
@@ -402,7 +403,7 @@ class CausalLm final : public Model {
     });
   }
 
-  // In the order of their use.
+  // Units of a forward pass, in the order of their use.
   std::vector<int> forward_units() const {
     std::vector<int> units = vocabulary_.embedding_units();
     for (const BlockStack<Block>& chunk : chunks_)
@@ -411,7 +412,7 @@ class CausalLm final : public Model {
     units.insert(units.end(), head.begin(), head.end());
     return units;
   }
-  // The same with a backward pass.
+  // Units of a forward and a backward pass, in the order of their use.
   std::vector<int> step_units(const ParameterStore& store) const {
     std::vector<int> units = forward_units();
     const std::vector<int> back = chunks_[0].backward_units();
@@ -423,13 +424,13 @@ class CausalLm final : public Model {
   EmbeddingAndHead vocabulary_;
   Encoding positions_;
   std::vector<Block> blocks_;
-  // The whole model, or those that this rank of a pipeline has.
+  // A stack of all blocks, or this rank's chunks in a pipeline.
   std::vector<BlockStack<Block>> chunks_ = std::vector<BlockStack<Block>>(1);
   std::int64_t key_columns_, heads_;
   RouterBalanceLoss balance_;
   SparseAttention sparse_;
   double noise_ = 0;                // NEFTune's alpha
-  std::vector<bool> trains_below_;  // something below the first block of each chunk
+  std::vector<bool> trains_below_;  // (chunks) something below the chunk's first block is trained
   std::vector<Flight> flights_;     // by slot
 };
 

@@ -26,8 +26,8 @@ DecoderBlock::Saved DecoderBlock::forward(Ctx& c, Tensor y, Tensor x, const Side
   });
   if (!y && !fed.needs_result()) return s;
   in = fed.input(c, n, parallel ? x : h, s.fed);
-  // A block that runs again needs only the end of the MLP: its pieces are made again with their
-  // gradients where there are many.
+  // Computes the MLP when a block runs again only because the norm after it needs its result. If the MLP
+  // works in many pieces, it then keeps none: backward recomputes each piece.
   fed.forward(c, y, h, s.fed, [&](Tensor to, Tensor residual) {
     if (moe) {
       s.moe = moe->forward(c, to, in, residual, side.routers, y ? keep : Keep::all);
@@ -42,7 +42,7 @@ DecoderBlock::Saved DecoderBlock::forward(Ctx& c, Tensor y, Tensor x, const Side
   return s;
 }
 
-// d: the gradient of what the MLP was added to; into += that of its input.
+// d: the gradient of the sum that the MLP was added to. into += the gradient of the MLP's input x.
 void DecoderBlock::mlp_back(Ctx& c, Tensor d, Tensor into, Tensor x, const Saved& s, const Side& side,
                             bool wanted) const {
   Scope scratch(c.scratch);
@@ -106,7 +106,7 @@ void DecoderBlock::cut(TensorRank t) {
   mlp.cut(t);
   if (!t.shards_rows) return;
   for (auto* norm : {&attended.before, &attended.after, &fed.before, &fed.after})
-    if (*norm)  // of all rows, and each rank has some
+    if (*norm)  // serves all rows, and each rank has some of them
       for (Parameter* p : parameters_of(**norm)) p->summed = true;
 }
 

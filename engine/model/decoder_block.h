@@ -1,5 +1,5 @@
-// A block of a decoder: attention and an MLP, each a step of the residual stream, one after the other or side
-// by side. Families differ in the norms around the two and in how they are made.
+// A block of a decoder: attention and an MLP, each a step of the residual stream, one after the other or in
+// parallel. Families differ in the norms around the two and in how they build them.
 #pragma once
 #include "engine/layers/attention.h"
 #include "engine/layers/mlp.h"
@@ -9,10 +9,10 @@
 namespace ft {
 
 struct DecoderBlock {
-  Residual attended, fed;  // around attention, around the MLP
+  Residual attended, fed;  // steps around attention and around the MLP
   SelfAttention attention;
   Mlp mlp;
-  std::optional<Moe> moe;  // in place of mlp
+  std::optional<Moe> moe;  // replaces mlp
   bool parallel = false;   // both read x: y = x + attention + mlp (GPT-J, GPT-NeoX)
 
   using Side = Positions;
@@ -20,7 +20,7 @@ struct DecoderBlock {
     Residual::Saved attended, fed;
     Tensor h;  // (rows, C) between the two; not when parallel
     SelfAttention::Saved attention;
-    Mlp::Saved mlp;  // and the statistics before it: of a block that runs again, not before its backward
+    Mlp::Saved mlp;  // and, of a block that runs again, the statistics of its norm only from its backward on
     Moe::Saved moe;
   };
   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;

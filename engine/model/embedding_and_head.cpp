@@ -7,7 +7,7 @@ std::string unit_of(const Embedding& e) { return e.weight.name.substr(0, e.weigh
 
 }  // namespace
 
-// The head's unit, and the embedding's where the head uses its table.
+// Holds the head's unit, and the embedding's too if the head uses its table.
 struct EmbeddingAndHead::HeadUse {
   HeadUse(const EmbeddingAndHead& v, Ctx& c, ParameterStore& store, bool backward)
       : head(store, v.head_unit_, backward) {
@@ -55,7 +55,7 @@ void EmbeddingAndHead::adapt_embedding(std::unique_ptr<EmbeddingAdapter> adapter
 void EmbeddingAndHead::score_instead() {
   head.lm_head = make_linear("score", embedding.weight.shape[1], 1, false, embedding.weight.dtype);
   head.kind = HeadKind::scores;
-  head.scale = 1;  // these two are of logits
+  head.scale = 1;  // both apply to logits only
   head.cap = 0;
   tied_ = false;
 }
@@ -172,7 +172,7 @@ Tensor EmbeddingAndHead::forward_backward(Ctx& c, ParameterStore& store, LogitLo
                         [&](Tensor d) { head.forward_backward(c, of, loss, d, x, t, loss_scale); });
 }
 
-// Keeps the head's weights fetched.
+// Keeps the head's weights fetched while it lives.
 class EmbeddingAndHead::HeldHead final : public TargetLogits {
  public:
   HeldHead(const EmbeddingAndHead& of, Ctx& c, ParameterStore& store, Tensor x, Tensor rows)

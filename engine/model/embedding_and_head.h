@@ -1,5 +1,5 @@
-// Both ends of a language model: the table that turns tokens into states, and the head that turns states into
-// tokens. They may share one matrix; each is a unit of the store.
+// The two ends of a language model: the table that turns tokens into states, and the head that turns states
+// into tokens. They may share one matrix; each is a unit of the store.
 #pragma once
 #include "engine/layers/embedding.h"
 #include "engine/model/head.h"
@@ -17,17 +17,17 @@ class EmbeddingAndHead {
   EmbeddingAndHead(const EmbeddingAndHead&) = delete;  // a tied head refers to the embedding
   EmbeddingAndHead& operator=(const EmbeddingAndHead&) = delete;
 
-  // The head's matrix is the embedding's table.
+  // Makes the embedding's table the head's matrix.
   void tie();
-  // Gives a tied head a matrix of its own, with the table's first values.
+  // Gives a tied head its own matrix, which begins as a copy of the table.
   void untie();
-  // The head gives a score in place of logits: see Model::score_instead.
+  // Makes the head give a score instead of logits: see Model::score_instead.
   void score_instead();
 
-  // Leaves the rank's part of the vocabulary; see Model::cut.
+  // Keeps only the rank's part of the vocabulary; see Model::cut.
   void cut(TensorRank);
 
-  // A pipeline's first stage embeds, and its last has the head. A table that serves both is in both.
+  // Keeps the embedding in a pipeline's first stage and the head in its last one. A tied table is in both.
   void keep_stages(const std::vector<Stage>&);
 
   // See Model.
@@ -40,17 +40,19 @@ class EmbeddingAndHead {
   void add_embedding(ParameterStore&);
   void add_head(ParameterStore&);
   int embedding_unit() const { return embedding_unit_; }
-  // What embedding, and the head, use, in this order.
+  // Units that the embedding, or the head, uses, in the order of their use.
   std::vector<int> embedding_units() const;
   std::vector<int> head_units() const;
 
-  // States (ids, C), in c.saved. positions: of a table of them; empty without one.
+  // Returns the states (ids, C), in c.saved. positions: rows of the table of positions; empty if there is
+  // none.
   Tensor embed(Ctx&, ParameterStore&, Tensor ids, Tensor positions = {}) const;
-  // complete: nothing adds to the table's gradient after this. Changes d.
+  // complete: nothing adds to the table's gradient after this call. Changes d.
   void embed_backward(Ctx&, ParameterStore&, Tensor d, Tensor ids, bool complete,
                       Tensor positions = {}) const;
 
-  // As those of Head. forward_backward returns the gradient of x, in c.scratch.
+  // Do the same as the functions of Head with the same names, and acquire the units that they need.
+  // forward_backward returns the gradient of x, in c.scratch.
   void forward(Ctx&, ParameterStore&, Tensor loss, Tensor x, const Targets&) const;
   Tensor forward_backward(Ctx&, ParameterStore&, Tensor loss, Tensor x, const Targets&, float loss_scale,
                           float smoothing) const;
@@ -59,9 +61,9 @@ class EmbeddingAndHead {
   void forward(Ctx&, ParameterStore&, LogitLoss&, Tensor loss, Tensor x, const Targets&) const;
   Tensor forward_backward(Ctx&, ParameterStore&, LogitLoss&, Tensor loss, Tensor x, const Targets&,
                           float loss_scale) const;
-  // The last stage of a pipeline makes them, and gives them to all others.
+  // Computes logits in the last stage of a pipeline and sends them to all other stages.
   void logits(Ctx&, ParameterStore&, Tensor y, Tensor x, Tensor rows) const;
-  // For these rows of x; see Model::target_logits.
+  // Logits of these rows of x; see Model::target_logits.
   std::unique_ptr<TargetLogits> target_logits(Ctx&, ParameterStore&, Tensor x, Tensor rows) const;
 
  private:
@@ -70,7 +72,7 @@ class EmbeddingAndHead {
   template <class Backward>
   Tensor back_from_head(Ctx&, ParameterStore&, Tensor x, Backward backward) const;
 
-  // Both ends use these: the table and whatever is trained of it, where they are tied.
+  // Parameters that both ends use if they are tied: the table and everything that is trained in it.
   std::vector<Parameter*> shared();
 
   bool tied_ = false, embeds_ = true, has_head_ = true;

@@ -11,20 +11,20 @@ Tensor part(const Tensor& t, std::int64_t begin, std::int64_t end) {
   return {t.data + begin * size_of(t.dtype), t.dtype, {end - begin}};
 }
 
-// A vector as a column.
+// View of a vector as a column.
 Tensor column(const Tensor& t) { return {t.data, t.dtype, {t.numel(), 1}}; }
 
 }  // namespace
 
-// Products of few rows leave a GPU's multiprocessors idle, and each reads the whole matrix.
+// Fewer rows leave a GPU's multiprocessors idle, and each product reads the full matrix.
 std::int64_t Head::chunk_rows(Device d) const {
   const bool gpu = d.kind == Device::Kind::cuda;
   const std::int64_t elements = gpu ? 1 << 26 : 1 << 24, most = gpu ? 2048 : 1024;
   return std::clamp(elements / lm_head.whole_out() / 64 * 64, std::int64_t{128}, most);
 }
 
-// With a rank's part of the vocabulary it takes the sums of all parts' logits; the logits of a row never come
-// together.
+// Adds up the sums over the ranks' parts of the vocabulary if each rank has a part; no rank ever has all
+// logits of a row.
 void Head::cross_entropy(Ctx& c, op::CrossEntropy op) const {
   if (lm_head.cut == Cut::none) return c.ops.run(op);
   Communicator& ranks = *c.tensor();
@@ -41,8 +41,9 @@ void Head::cross_entropy(Ctx& c, op::CrossEntropy op) const {
   c.ops.run(op);
 }
 
-// x: the rows of targets from `begin` on. Rows of a CPU's chunk share a mask, on GPUs too. Its name has the
-// number of the chunk's first row among all ranks' targets; c.numbers has that of this rank's first.
+// Applies dropout to x, the rows of targets from `begin` on. A mask covers a CPU's chunk of rows, on GPUs
+// too, so that both get the same masks. Its name holds the number of the chunk's first row among all ranks'
+// targets; c.numbers holds the number of this rank's first row.
 void Head::drop(Ctx& c, Tensor x, std::int64_t begin) const {
   if (!dropout.active(c)) return;
   const std::int64_t chunk = chunk_rows({}), first = c.numbers.first + begin, end = first + x.rows();
@@ -58,7 +59,7 @@ void Head::drop(Ctx& c, Tensor x, std::int64_t begin) const {
   }
 }
 
-// Takes rows [begin, end) of all requested ones.
+// Computes the logits of rows [begin, end) among all requested rows.
 Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end,
                           float temperature) const {
   const std::int64_t n = end - begin, C = x.cols();
@@ -217,7 +218,7 @@ void Head::forward_backward(Ctx& c, RowLoss& loss, Tensor d, Tensor x, const Tar
   }
 }
 
-// From the gradient of a chunk's logits, which is in their place, to its rows of d.
+// Computes a chunk's rows of d from the gradient of its logits, which has replaced the logits.
 void Head::back(Ctx& c, Tensor d, const Chunk& k, Tensor rows, std::int64_t begin) const {
   const auto through = [&](const Linear& l, Tensor dy, Tensor x, Tensor adapter) {
     const Tensor dx = c.temporary(x.rows(), x.cols());
@@ -248,7 +249,7 @@ void Head::logits(Ctx& c, Tensor y, Tensor x, Tensor rows) const {
   }
 }
 
-// Joins the parts that ranks have by adding them up among zeros.
+// Joins the ranks' parts: each rank adds its part to zeros, and the ranks add up.
 void Head::whole_logits(Ctx& c, Tensor y, Tensor logits) const {
   if (lm_head.cut == Cut::none) return c.ops.copy(y, logits);
   const Tensor all = c.scratch.take(y.shape, DType::f32);

@@ -1,6 +1,6 @@
-// Final norm, projection to the vocabulary, a cap of the logits and loss, in chunks of rows: the logits are
-// never in memory all at once, and rows without a target are never computed. Or, of a reward model, to a
-// score.
+// Final norm, projection to the vocabulary, cap of the logits and loss, in chunks of rows: memory never holds
+// all logits at once, and rows without a target are never computed. A reward model projects to a score
+// instead.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,38 +17,41 @@ namespace ft {
 
 struct Targets {
   Tensor rows;  // (targets) i32, rows of the hidden states
-  Tensor ids;   // (targets) i32, the token each should predict
+  Tensor ids;   // (targets) i32, the token that each row should predict
 };
 
-// scores: the projection has one row, and a row's value is its score; targets are not looked at.
+// scores: the projection has one row, and its result for a row is the score; target ids are ignored.
 enum class HeadKind : std::uint8_t { vocabulary, scores };
 
 struct Head {
   std::optional<Norm> norm;
-  std::optional<Linear> narrow;  // to the width of the vocabulary's matrix, where that is another
+  std::optional<Linear> narrow;  // to the width of the vocabulary's matrix, if that differs
   Linear lm_head;
-  float scale = 1;  // of the normed states before the projection
+  float scale = 1;  // factor of the normed states before the projection
   float cap = 0;    // of the logits; 0: none
   Dropout dropout;  // of the normed states
   HeadKind kind = HeadKind::vocabulary;
 
-  // Rows of a chunk: what keeps its logits near 16 M elements, on a GPU near 64 M.
+  // Rows of a chunk: as many as keep its logits near 16 M elements, on a GPU near 64 M.
   std::int64_t chunk_rows(Device) const;
   // Adds the losses of all targets to `loss` (1) f64.
   void forward(Ctx&, Tensor loss, Tensor x, const Targets&, float smoothing) const;
-  // The same, and d = the gradient of loss_scale * loss with respect to x; own gradients +=.
+  // Like forward, and sets d to the gradient of loss_scale * loss with respect to x. Adds to the gradients of
+  // its parameters.
   void forward_backward(Ctx&, Tensor loss, Tensor d, Tensor x, const Targets&, float loss_scale,
                         float smoothing) const;
-  // The same two of another loss.
+  // Forward and forward_backward for another loss.
   void forward(Ctx&, LogitLoss&, Tensor loss, Tensor x, const Targets&) const;
   void forward_backward(Ctx&, LogitLoss&, Tensor loss, Tensor d, Tensor x, const Targets&,
                         float loss_scale) const;
-  // Makes the values of all targets, and has them weighed.
+  // Computes the values of all targets and passes them to the RowLoss.
   void forward(Ctx&, RowLoss&, Tensor x, const Targets&) const;
-  // The same, and d = the gradient with respect to x, by those weights; own gradients +=. The logits are
-  // computed twice: the weights of all rows are known only when all values are.
+  // Like forward, and sets d to the gradient with respect to x under the RowLoss's weights. Adds to the
+  // gradients of its parameters. Computes logits twice: weights are known only when the values of all rows
+  // are.
   void forward_backward(Ctx&, RowLoss&, Tensor d, Tensor x, const Targets&) const;
-  // Logits (rows, V) of the given rows, of all V whatever the rank's part, in the activations' dtype.
+  // Logits (rows, V) of the given rows, in the activations' dtype: all V columns, also if the rank has a part
+  // of the vocabulary.
   void logits(Ctx&, Tensor y, Tensor x, Tensor rows) const;
   void visit(Visitor& v) {
     if (norm) norm->visit(v);
@@ -59,7 +62,7 @@ struct Head {
  private:
   struct Chunk {
     Tensor x, n, statistics;
-    Tensor read, narrow_adapter;  // what lm_head reads
+    Tensor read, narrow_adapter;  // read: the input of lm_head
     Tensor logits, adapter;
   };
   void cross_entropy(Ctx&, op::CrossEntropy) const;

@@ -1,14 +1,14 @@
-// What the rows of a pass are trained for, where that is more than the sum of their losses: an objective that
-// looks at all of a batch's rows before it knows what each is worth.
+// A loss that is more than the sum of the rows' losses: an objective that needs the values of all of a
+// batch's rows before it knows each row's weight.
 #pragma once
 #include "engine/pass/context.h"
 
 namespace ft {
 
-// What the head makes of the batch's target rows.
+// Values of the batch's target rows, which the head computes.
 struct RowValues {
-  Tensor values;      // (targets) f32: -log p of the target, or the score
-  Tensor statistics;  // (targets, op::LogitStatistics::kCount) f32; empty: nobody asked, or scores
+  Tensor values;      // (targets) f32: -log p of the target token, or the score
+  Tensor statistics;  // (targets, op::LogitStatistics::kCount) f32; empty: not asked for, or scores
   bool scores = false;
 };
 
@@ -16,9 +16,9 @@ class RowLoss {
  public:
   virtual ~RowLoss() = default;
   virtual bool wants_statistics() const { return false; }
-  virtual float temperature() const { return 1; }  // what logits are divided by
-  // Writes weights (targets) f32: the gradient, by each value, of what is minimised. Empty: there is no
-  // backward pass. Called once a pass, also where there are no targets.
+  virtual float temperature() const { return 1; }  // logits are divided by this
+  // Writes weights (targets) f32: the derivative of the loss by each value. Empty: there is no backward pass.
+  // Called once a pass, also if there are no targets.
   virtual void weigh(Ctx&, const RowValues&, Tensor weights) = 0;
 };
 

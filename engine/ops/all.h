@@ -1,9 +1,9 @@
-// Every operation there is. The interface Ops, its checks, NullOps, TraceOps and the backends' tables follow
-// from this list.
+// The list of all operations. The interface Ops, its checks, NullOps, TraceOps and the backends' tables are
+// derived from it.
 //
-// Outputs come first; a gradient follows its function. An empty tensor where an output may be left out means:
-// do not compute it. Unless said otherwise tensors are f32, bf16 or f16, all of one type in an operation,
-// dense or with a stride, and sums are taken in f32 in an order that depends on the shapes only, never on the
+// Outputs come first; a gradient follows its function. An output that may be left out is not computed if its
+// tensor is empty. Unless said otherwise, tensors are f32, bf16 or f16, all of one type in an operation,
+// dense or with a stride. Sums are taken in f32, in an order that depends only on the shapes, never on the
 // number of threads. Letters: rows = tokens, C width, H heads, D head width, F feed-forward, V vocabulary, R
 // rank.
 #pragma once
@@ -43,7 +43,7 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op
                       op::FactoredMeans, op::FactoredUpdate, op::RootUpdate,  // whole_optimizer.h
                       op::MuonMomentum, op::Scale, op::Descend>;
 
-// An operation of the list.
+// Satisfied by the operations of the list.
 template <class Op>
 concept Operation = InList<Op, AllOps>::value;
 

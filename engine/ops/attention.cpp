@@ -43,7 +43,7 @@ void check_scores(const Scores& s, const Tensor& q, const Heads& heads) {
   require(s.scale > 0 && 0 <= s.dropout && s.dropout < 1, "attention: scale or dropout is out of range");
 }
 
-// Blocks of self-attention, as many as the longest sequence needs.
+// Checks that blocks are for self-attention, and that they cover the longest sequence.
 void check_blocks(const Mask& mask, const Heads& heads) {
   const BlockMask& b = mask.blocks;
   if (!b) return require(!b.bits, "attention: bits without a layout");
@@ -57,7 +57,7 @@ void check_blocks(const Mask& mask, const Heads& heads) {
             "attention: a sequence longer than its layout");
 }
 
-// Starts of sequences that cover `rows` rows.
+// True if the sequences that these starts describe cover exactly `rows` rows.
 bool cover(std::span<const std::int32_t> starts, std::int64_t rows) {
   return !starts.empty() && starts.front() == 0 && starts.back() == rows;
 }
@@ -91,7 +91,7 @@ void check_attention(const A& a) {
   }
 }
 
-// FLOPs of so many products of the size of q k^T.
+// FLOPs of this many products of the size of q k^T.
 double flops_of_products(int products, const Heads& heads, const Mask& mask) {
   return 2.0 * products * double(heads.query * heads.width) * visible_pairs(mask);
 }

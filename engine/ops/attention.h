@@ -1,4 +1,4 @@
-// Attention, what it sees, and rotary positions. H query heads and KV key heads, each of D columns.
+// Attention with its masks, and rotary positions. H query heads and KV key heads, each of D columns.
 #pragma once
 #include <span>
 
@@ -16,54 +16,57 @@ struct Heads {
 // Sparse attention: only pairs in the blocks that a layout keeps see each other.
 struct BlockMask {
   const BlockLayout* layout = nullptr;  // null: all blocks are kept
-  Tensor bits = {};  // of each of its heads the first rows, on the device: (heads * rows, words) i32
+  Tensor bits = {};  // the first rows of each of the layout's heads, on the device: (heads * rows, words) i32
 
   explicit operator bool() const { return layout != nullptr; }
   std::int64_t rows() const { return bits.rows() / layout->heads(); }
 };
 
-// Which keys a query sees: those of its own sequence, not in its future when causal, and with window > 0 only
-// the last `window` of them, itself included (transformers' sliding_window).
+// The keys that a query sees: keys of its own sequence; if causal, none in its future; with window > 0 only
+// the last `window` keys, its own included (transformers' sliding_window).
 struct Mask {
   std::span<const std::int32_t> starts;  // (sequences + 1) first row of each sequence, on the host
   bool causal = true;
   std::int64_t window = 0;
-  // Cross-attention: the same of the keys, which have their own rows; not causal, and with a window of one
-  // sequence: query i sees keys from number i - window + 1 on. Empty: the keys are the queries' tokens.
+  // Cross-attention: first rows of the keys' sequences. Keys have their own rows then; the mask is not
+  // causal. A window requires a single sequence: query i sees keys from number i - window + 1 on. Empty: keys
+  // and queries are rows of the same tokens.
   std::span<const std::int32_t> key_starts = {};
   BlockMask blocks = {};  // self-attention only
 
   std::span<const std::int32_t> starts_of_keys() const { return key_starts.empty() ? starts : key_starts; }
 };
 
-// Pairs of a query and a key that see each other, in all sequences of one head; with blocks the heads' mean.
+// Number of pairs of a query and a key that see each other, in all sequences of one head; with blocks the
+// mean of the heads.
 double visible_pairs(const Mask& mask);
 
-// How scores become probabilities: softmax(scale q k^T + bias), some of them dropped out; with a cap
-// softmax(cap tanh(scale q k^T / cap)).
+// The way from scores to probabilities: softmax(scale q k^T + bias), then dropout; with a cap softmax(cap
+// tanh(scale q k^T / cap)).
 struct Scores {
   float scale = 1;
   // (2 reach + 1, H) of q's dtype: row reach + clamp(key - query, -reach, reach) is added to the scores of
-  // all pairs at that distance: T5's relative positions (Raffel et al. 2020). Self-attention only. Or empty.
+  // all pairs at that distance: T5's relative positions (Raffel et al. 2020). Self-attention only. Empty: no
+  // bias.
   Tensor bias = {};
-  // Training: a probability becomes 0 with chance `dropout`, else it grows, by a DropRule. Head h, query row
-  // i and key j of its sequence use number j % 8 of random.eight_at((i H + h) << 32 | j / 8). Where these
-  // heads are some of more, h counts from first_head, and H is all_heads.
+  // Training: a probability becomes 0 with probability `dropout`; otherwise it is scaled up, by a DropRule.
+  // Head h, query row i and key j of its sequence use number j % 8 of random.eight_at((i H + h) << 32 | j /
+  // 8). If these heads are a part of the model's, h counts from first_head, and H is all_heads.
   float dropout = 0;
   Random random = {};
   float cap = 0;                               // 0: none; with a cap there is no bias
-  std::int64_t first_head = 0, all_heads = 0;  // 0: those that there are
+  std::int64_t first_head = 0, all_heads = 0;  // 0: the heads here are all heads
 
   std::int64_t reach() const { return bias ? bias.rows() / 2 : 0; }
 };
 
-// Which keys each query sees where they are not its own sequence's in the same call: row i those of rows
-// [first[i], first[i] + count[i]) of k and v, with window > 0 only the last `window` of them. On the device.
+// Ranges of keys for queries whose keys are not rows of the same call: query row i sees rows [first[i],
+// first[i] + count[i]) of k and v, with window > 0 only the last `window` of them. On the device.
 struct KeyRanges {
   Tensor first, count;      // (rows) i32; count at least 1
   std::int64_t window = 0;  // 0: none
-  // Sparse attention: which blocks of `block` keys, counted from first[i], row i sees with head h of `heads`
-  // (1 or H): row i * heads + h, as BlockLayout has them. Or empty.
+  // Sparse attention: the blocks of `block` keys, counted from first[i], that row i sees with head h of
+  // `heads` (1 or H). They are the bits of row i * heads + h, in the form of BlockLayout. Empty: all blocks.
   Tensor blocks = {};  // (rows * heads, words) i32
   std::int64_t block = 0;
 };
@@ -82,7 +85,7 @@ struct Rope {
 
   void check() const;
   void check_indices() const;
-  double bytes() const;  // tables that many rows share are not counted
+  double bytes() const;  // tables are not counted, because many rows share them
   void operands(auto&& visit) const {
     visit("x", x);
     visit("cos", cos);
@@ -114,7 +117,7 @@ struct Attention {
   }
 };
 
-// Without a dbias it takes five products instead of seven.
+// Takes seven products; without dbias five.
 struct AttentionGrad {
   static constexpr const char* kName = "attention_grad";
   Out dq, dk, dv;
@@ -141,9 +144,9 @@ struct AttentionGrad {
   }
 };
 
-// Attention over some keys becomes attention over these and others (Liu et al., "Ring Attention", 2023): with
-// the logarithm of both denominators, all = log(exp(lse) + exp(other_lse)), of each row and head
-// y = exp(lse - all) y + exp(other_lse - all) other, and lse = all.
+// Extends attention over some keys by attention over other keys (Liu et al., "Ring Attention", 2023). With
+// the logarithms of both denominators, all = log(exp(lse) + exp(other_lse)), for each row and head y =
+// exp(lse - all) y + exp(other_lse - all) other, and lse = all.
 struct MergeAttention {
   static constexpr const char* kName = "merge_attention";
   InOut y;       // (rows, H D) f32
@@ -160,9 +163,9 @@ struct MergeAttention {
   }
 };
 
-// Attention of few queries to many keys, those of a cache of tokens that came before: y and q (rows, H D), k
-// and v (keys, KV D). A row's result depends on nothing but its own keys, the last of which is, for a bias,
-// its own token. Generation only: there is no gradient and no dropout.
+// Attention of few queries to many keys in a cache of earlier tokens: y and q (rows, H D), k and v (keys, KV
+// D). A row's result depends only on its own keys. For a bias, the last key is the row's own token.
+// Generation only: there is no gradient and no dropout.
 struct AttentionRanges {
   static constexpr const char* kName = "attention_ranges";
   Out y;
@@ -173,7 +176,8 @@ struct AttentionRanges {
 
   void check() const;
   void check_indices() const;
-  double bytes() const;  // y and q: only the device knows what the rows see, which flops() leaves out too
+  // of y and q only: just the device knows the rows' keys, so flops() leaves them out too
+  double bytes() const;
   void operands(auto&& visit) const {
     visit("y", y);
     visit("q", q);

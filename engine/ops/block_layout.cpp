@@ -13,9 +13,9 @@ BlockLayout::BlockLayout(std::int64_t heads, std::int64_t blocks, std::int64_t b
   bits_.resize(static_cast<std::size_t>(heads * blocks * words()));
 }
 
-// Pairs of the queries of one block row, without a window.
+// Pairs that the queries of one block row see, without a window.
 double BlockLayout::pairs_of_row(std::int64_t head, std::int64_t r, std::int64_t n, bool causal) const {
-  const std::int64_t end = causal ? r : n / block_;  // columns before it are whole
+  const std::int64_t end = causal ? r : n / block_;  // earlier columns are complete blocks
   const std::int64_t queries = std::min(block_, n - r * block_);
   const std::span<const std::uint32_t> bits = row(head, r);
   std::int64_t whole = 0;

@@ -1,13 +1,13 @@
-// What ranks tell each other in few bits: signs with one magnitude, and numbers in blocks with a scale each.
-// Codes (u8) and scales may be rows of a larger buffer of messages.
+// Compressed messages between ranks: signs with one magnitude, and blocks of numbers with a scale each. Codes
+// (u8) and scales may be rows of a larger buffer of messages.
 #pragma once
 #include "engine/ops/roles.h"
 
 namespace ft::op {
 
 // scale (1) = sqrt(squares / count), where x (n) f32 is a part of `count` values with this sum of squares
-// (f64, 1). Bit i % 8 of bits[i / 8], bits (ceil(n / 8)), is 1 where x[i] is not negative. x keeps what is
-// lost: x -= scale where the bit is 1, else x += scale.
+// (f64, 1). Bit i % 8 of bits[i / 8], bits (ceil(n / 8)), is 1 if x[i] is not negative. x keeps the error: x
+// -= scale if the bit is 1, else x += scale.
 struct EncodeSigns {
   static constexpr const char* kName = "encode_signs";
   Out bits, scale;
@@ -24,8 +24,8 @@ struct EncodeSigns {
   }
 };
 
-// y (n) f32 += factor (the sum over r, in order, of scales[r] where r's bit is 1 and -scales[r] where it is
-// 0). bits: (R, ceil(n / 8)); scales: (R, 1).
+// y (n) f32 += factor times the sum over r, in order, of scales[r] if r's bit is 1, or -scales[r] if it is 0.
+// bits: (R, ceil(n / 8)); scales: (R, 1).
 struct AddSigns {
   static constexpr const char* kName = "add_signs";
   Acc y;
@@ -40,12 +40,13 @@ struct AddSigns {
   }
 };
 
-inline constexpr std::int64_t kWireBlock = 256;  // elements with a scale in common
+inline constexpr std::int64_t kWireBlock = 256;  // elements that share a scale
 
-// Each kWireBlock elements of a row of x (R, n), f32 or bf16 or f16, have the scale max |x| / 127 in 8
-// bits, or max |x| / 7 in 4, and each the code nearest to x / scale: in 8 bits a byte in two's complement;
-// in 4 the code plus 8, the even element in the low half. An error is at most half the scale. codes: (R, n
-// bits / 8); scales: (R, n / kWireBlock), f32. A block of zeros has the scale 0.
+// Encodes x (R, n), f32, bf16 or f16, in blocks of kWireBlock elements of a row. A block's scale is max |x| /
+// 127 with 8 bits, or max |x| / 7 with 4; an element's code is the nearest integer to x / scale. With 8 bits
+// a code is a byte in two's complement. With 4 it is the code plus 8, the even element in the low half of a
+// byte. An error is at most half the scale. codes: (R, n bits / 8); scales: (R, n / kWireBlock), f32. A block
+// of zeros has the scale 0.
 struct EncodeBlocks {
   static constexpr const char* kName = "encode_blocks";
   Out codes, scales;
@@ -60,7 +61,7 @@ struct EncodeBlocks {
   }
 };
 
-// y (R, n), f32 or bf16 or f16, = scale code, or with `adds` y += it.
+// y (R, n), f32, bf16 or f16, = scale code; with `adds` y += scale code.
 struct DecodeBlocks {
   static constexpr const char* kName = "decode_blocks";
   InOut y;

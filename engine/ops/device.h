@@ -1,5 +1,5 @@
-// Which device computes, and how it is asked to. Enough for who passes Ops on; ops.h is for who runs an
-// operation.
+// The choice of a device and its options. Code that only passes Ops on needs no more; code that runs
+// operations needs ops.h.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,11 +14,11 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-// Whose kernels compute attention: ft's own, or the device's vendor's where they take the shape.
+// The kernels for attention: ft's own, or the device vendor's for the shapes that they support.
 enum class AttentionKernels : std::uint8_t { own, vendor };
 
-// Whether a product with quantized weights has the same bits for a row whatever rows are beside it. Otherwise
-// a few rows may be summed in another order, on CPUs, which is faster.
+// Order of sums in a product with quantized weights. in_one_order: a row's result has the same bits whatever
+// other rows there are. in_any_order: CPUs may sum few rows in another order, which is faster.
 enum class Sums : std::uint8_t { in_one_order, in_any_order };
 
 struct DeviceOptions {

@@ -1,4 +1,4 @@
-// Operations on each element by itself.
+// Operations on single elements.
 #pragma once
 #include "engine/core/random.h"
 #include "engine/ops/math.h"
@@ -15,17 +15,17 @@ struct Fill {
   void operands(auto&& visit) const { visit("y", y); }
 };
 
-// Dropout of an operand: an element becomes 0 or is kept and grows, by a DropRule. Element i uses number i %
-// 8 of random.eight_at(i / 8). Where the operand is some rows and columns of a larger tensor, its elements
-// are numbered as there.
+// Dropout of an operand: an element becomes 0, or is kept and scaled up, by a DropRule. Element i uses number
+// i % 8 of random.eight_at(i / 8). If the operand is a part of the rows and columns of a larger tensor, its
+// elements have the larger tensor's numbers.
 struct Drop {
   float p = 0;  // in [0, 1); 0: there is none
   Random random = {};
   std::int64_t first_row = 0;
-  std::int64_t first_column = 0, columns = 0;  // columns: of a whole row; 0: the operand has all
+  std::int64_t first_column = 0, columns = 0;  // columns of the larger tensor; 0: the operand has all
 };
 
-// y += x, which may have another float type; y with dropout: rounded once.
+// y += x, or with dropout y = x + dropout(y); rounded once. x may have another float type.
 struct Add {
   static constexpr const char* kName = "add";
   Acc y;
@@ -66,7 +66,8 @@ struct Multiply {
   }
 };
 
-// y = cap tanh(x / cap), between -cap and cap; y may be x. Its gradient is in what reads y: CrossEntropy.
+// y = cap tanh(x / cap), between -cap and cap; y may be x. The operation that reads y computes the gradient:
+// CrossEntropy.
 struct SoftCap {
   static constexpr const char* kName = "soft_cap";
   Out y;
@@ -85,7 +86,7 @@ struct Dropout {
   static constexpr const char* kName = "dropout";
   Out y;
   In x;
-  float p;  // and the others: of the Drop
+  float p;  // p and the others are the members of a Drop
   Random random = {};
   std::int64_t first_row = 0;
   std::int64_t first_column = 0, columns = 0;
@@ -105,13 +106,13 @@ struct Noise {
   Acc y;
   float scale;
   Random random = {};
-  std::int64_t first_row = 0;  // as of Drop
+  std::int64_t first_row = 0;  // as in Drop
 
   void check() const;
   void operands(auto&& visit) const { visit("y", y); }
 };
 
-// y = f(gate) * up, or f(gate) without an up; with dropout: rounded once.
+// y = f(gate) * up, or f(gate) without an up, then dropout; rounded once.
 struct Gated {
   static constexpr const char* kName = "gated";
   Activation f;
@@ -128,7 +129,7 @@ struct Gated {
   }
 };
 
-// dgate and dup may be gate and up. dup is empty exactly when up is. drop: of y, and so of dy.
+// dgate and dup may be gate and up. dup is empty exactly if up is. drop: applies to y, and therefore to dy.
 struct GatedGrad {
   static constexpr const char* kName = "gated_grad";
   Activation f;

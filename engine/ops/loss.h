@@ -1,12 +1,11 @@
-// The loss of rows of logits.
+// Losses of rows of logits.
 #pragma once
 #include "engine/ops/roles.h"
 
 namespace ft::op {
 
-// From logits that are columns [first, first + n) of rows of more classes: what the loss of the whole rows
-// takes of them: the largest, the sum of exp(x - it), the target's, and the sum of all. The target's is 0
-// where it is another column.
+// Parts of a loss for logits that are only columns [first, first + n) of a row: the largest logit m, the sum
+// of exp(x - m), the target's logit (0 if the target is not among these columns), and the sum of all logits.
 struct LogitSums {
   static constexpr const char* kName = "logit_sums";
   static constexpr std::int64_t kCount = 4;
@@ -23,9 +22,9 @@ struct LogitSums {
   }
 };
 
-// loss = -log softmax(logits)[target] by row, or with label smoothing e against (1 - e) onehot + e / V. With
-// `gradient` the logits become scale times its gradient, in place; a row's times its weight, where there are
-// weights, and that of what SoftCap made them of where they are capped.
+// loss = -log softmax(logits)[target] by row, or with label smoothing e the cross entropy with (1 - e) onehot
+// + e / V. With `gradient` the logits are replaced by scale times the loss's gradient; with weights, each row
+// by its weight too. If the logits are capped, it is the gradient with respect to SoftCap's input.
 struct CrossEntropy {
   static constexpr const char* kName = "cross_entropy";
   Out loss;      // (rows) f32
@@ -34,11 +33,11 @@ struct CrossEntropy {
   float scale = 1;
   float smoothing = 0;  // e, in [0, 1]
   bool gradient = false;
-  float cap = 0;          // of the logits; 0: they are not capped
+  float cap = 0;          // of the logits; 0: none
   In weights = Tensor{};  // (rows) f32; empty: all are 1
-  // Where the logits are columns [first, first + n) of rows of `classes`: the LogitSums of all columns, those
-  // of one part's rows after another's.
-  In sums = Tensor{};  // (parts * rows, LogitSums::kCount) f32; empty: they are all the columns
+  // LogitSums of all columns, for logits that are columns [first, first + n) of rows of `classes`: all rows
+  // of the first part, then all rows of the next. Empty: the logits have all columns.
+  In sums = Tensor{};  // (parts * rows, LogitSums::kCount) f32
   std::int64_t first = 0, classes = 0;
 
   void check() const;
@@ -55,12 +54,13 @@ struct CrossEntropy {
   }
 };
 
-// What a student's logits are to learn from a teacher's: by row, divergence D + cross_entropy times
-// -log softmax(logits)[target]. p = softmax(logits / T), q = softmax(teacher / T), T the temperature; D is,
-// by beta,
+// Distillation: the loss of a student's logits, by row, is divergence D + cross_entropy times -log
+// softmax(logits)[target]. p = softmax(logits / T), q = softmax(teacher / T), T the temperature; D is, by
+// beta,
 //   0: KL(q || p);  1: KL(p || q);  else beta KL(q || m) + (1 - beta) KL(p || m), m = (1 - beta) p + beta q,
-// the generalized Jensen-Shannon divergence (Agarwal et al. 2024). With `gradient` the logits become scale
-// times the gradient of that, in place; of what SoftCap made them of where they are capped.
+// the generalized Jensen-Shannon divergence (Agarwal et al. 2024). With `gradient` the logits are replaced by
+// scale times the loss's gradient. If the logits are capped, it is the gradient with respect to SoftCap's
+// input.
 struct Divergence {
   static constexpr const char* kName = "divergence";
   Out loss;      // (rows) f32
@@ -72,7 +72,7 @@ struct Divergence {
   float divergence = 1, cross_entropy = 0;  // weights
   float scale = 1;
   bool gradient = false;
-  float cap = 0;  // of the logits; 0: they are not capped
+  float cap = 0;  // of the logits; 0: none
 
   void check() const;
   void check_indices() const;
@@ -87,8 +87,8 @@ struct Divergence {
   }
 };
 
-// What rows of logits show beside their loss: the entropy of p = softmax(logits), the mean logit, 1 where the
-// target has the largest logit (of equal ones the first) else 0, and ln(sum of p^2).
+// Statistics of rows of logits: the entropy of p = softmax(logits); the mean logit; 1 if the target has the
+// largest logit (among equal ones the first counts), else 0; ln(sum of p^2).
 struct LogitStatistics {
   static constexpr const char* kName = "logit_statistics";
   static constexpr std::int64_t kCount = 4;

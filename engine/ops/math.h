@@ -1,10 +1,9 @@
-// The formulas of the elementwise computations, once for all backends: V is float in CUDA kernels, a vector
-// of floats in the CPU's loops. FT_HD has them always inlined: the linker would otherwise merge the versions
-// compiled for different CPUs.
+// The formulas of the elementwise computations, shared by all backends: V is float in CUDA kernels, a vector
+// of floats in the CPU's loops. FT_HD makes the functions always inline: the linker would otherwise merge
+// versions compiled for different CPUs.
 //
-// V needs + - * /, and, found by argument-dependent lookup where it is not a scalar: constant(V, c),
-// exp2(V), sqrt(V), abs(V), larger_of(V, V) (the second when one is NaN) and where_positive(V x, V yes,
-// V no).
+// V needs + - * /. If V is not a scalar, argument-dependent lookup has to find constant(V, c), exp2(V),
+// sqrt(V), abs(V), larger_of(V, V) (the second one if either is NaN) and where_positive(V x, V yes, V no).
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -39,8 +38,7 @@ FT_HD inline V where_positive(V x, V yes, V no) {
 
 inline constexpr double kLog2e = 1.4426950408889634;
 
-// ---- activations
-// A function's value and its derivative, which share most of their work.
+// A function's value and derivative, which share most of their computation.
 template <class V>
 struct Curve {
   V value, slope;
@@ -58,8 +56,8 @@ FT_HD inline Curve<V> silu(V x) {
   return {x * s, s + x * s * (constant(x, 1) - s)};
 }
 
-// x Phi(x), Phi the normal distribution. For a = |x|: Phi(-a) = exp(-a^2 / 2) t P(t), t = 1 / (1 + 0.3 a),
-// with P fitted to a relative error below 4e-9 for a up to 14, where Phi(-a) vanishes in f32.
+// x Phi(x), where Phi is the normal distribution. For a = |x|: Phi(-a) = exp(-a^2 / 2) t P(t), t = 1 / (1 +
+// 0.3 a), with P fitted to a relative error below 4e-9 for a up to 14, where Phi(-a) vanishes in f32.
 template <class V>
 FT_HD inline Curve<V> gelu(V x) {
   const V one = constant(x, 1), a = abs(x), t = one / (one + a * constant(x, 0.3));
@@ -99,7 +97,7 @@ FT_HD inline Curve<V> activation(V x) {
   if constexpr (f == Activation::relu) return relu(x);
 }
 
-// Relative error below 4e-7: x P(x^2) / Q(x^2), fitted up to |x| = 9, beyond which it is 1 in f32.
+// Relative error below 4e-7: x P(x^2) / Q(x^2), fitted up to |x| = 9, beyond which tanh is 1 in f32.
 template <class V>
 FT_HD inline V tanh_of(V x) {
   constexpr double kP[] = {0.9999999796343104, 0.1338104704834776, 0.0034956126971317026, 2.06094541843e-05,
@@ -117,15 +115,14 @@ FT_HD inline V tanh_of(V x) {
   return a * p / q;
 }
 
-// The slope of cap tanh(x / cap), from its value divided by the cap.
+// The derivative of cap tanh(x / cap), given its value divided by the cap.
 template <class V>
 FT_HD inline V soft_cap_slope(V part) {
   return larger_of(constant(part, 0), constant(part, 1) - part * part);
 }
 
-// ---- attention
-// Two parts of a softmax, whose denominators have the logarithms a and b: each one's share of the whole, and
-// the logarithm of the whole's denominator.
+// The shares of two parts of a softmax whose denominators have the logarithms a and b, and the logarithm of
+// the joint denominator.
 struct SoftmaxShares {
   float first, second, lse;
 };
@@ -135,15 +132,14 @@ FT_HD inline SoftmaxShares softmax_shares(float a, float b) {
   return {x / (x + y), y / (x + y), top + ::logf(x + y)};
 }
 
-// ---- normalisation
-// dx of y = x rstd w, when dot = sum(dy w x) over the row: rstd (dy w) - x rstd^3 dot / C. `pull` is
-// rstd^3 dot / C.
+// dx of y = x rstd w, with dot = sum(dy w x) over the row: rstd (dy w) - x rstd^3 dot / C. `pull` is rstd^3
+// dot / C.
 template <class V>
 FT_HD inline V rms_norm_slope(V dy, V x, V w, V rstd, V pull) {
   return dy * w * rstd - x * pull;
 }
 
-// What LayerNorm adds to dx, for an element normed = (x - mean) rstd and the row's mean_g = mean(dy w) and
+// LayerNorm's addition to dx, for an element normed = (x - mean) rstd and the row's mean_g = mean(dy w) and
 // mean_gn = mean(dy w normed).
 template <class V>
 FT_HD inline V layer_norm_slope(V dy, V normed, V w, V rstd, V mean_g, V mean_gn) {

@@ -45,8 +45,8 @@ struct RmsNormGrad {
   }
 };
 
-// torch.nn.LayerNorm (Ba et al. 2016): y = (x - mean) * rstd * w + b with mean and rstd (rows) f32, those of
-// each row: mean = sum(x) / C, rstd = 1 / sqrt(sum((x - mean)^2) / C + eps).
+// torch.nn.LayerNorm (Ba et al. 2016): y = (x - mean) * rstd * w + b, with each row's mean and rstd (rows)
+// f32: mean = sum(x) / C, rstd = 1 / sqrt(sum((x - mean)^2) / C + eps).
 struct LayerNorm {
   static constexpr const char* kName = "layer_norm";
   Out y;

@@ -1,6 +1,6 @@
-// Computes nothing. A step run on NullOps takes and gives back memory exactly as a real one does, which is
-// how arenas are sized before step 1 and how `ft plan` knows what a run would need. Arguments are checked as
-// everywhere; memory has addresses (so that no tensor looks empty) but must not be read or written.
+// Ops that compute nothing. A step on NullOps takes and frees memory exactly as a real one: this is how
+// arenas are sized before step 1 and how `ft plan` finds the memory that a run needs. Arguments are checked
+// as usual. Memory has addresses, so that no tensor looks empty, but must not be read or written.
 #pragma once
 #include <algorithm>
 
@@ -13,14 +13,14 @@ class NullOps final : public OpsOf<NullOps> {
   explicit NullOps(Device device = {}) : device_(device) {}
 
   Device device() const override { return device_; }
-  // Any size fits; the bytes asked for so far are added up.
+  // Allocates any size; counts the bytes.
   Buffer allocate(std::int64_t bytes) override {
     require(bytes >= 0, "allocate: a negative size");
     allocated_ += bytes;
     return {reinterpret_cast<std::byte*>(kAddress), [](std::byte*) {}};
   }
   std::int64_t allocated() const { return allocated_; }
-  // Bytes for Ops::reserve_dense, enough for everything computed so far.
+  // Bytes for Ops::reserve_dense that suffice for everything computed so far.
   std::int64_t dense() const { return dense_; }
 
   void copy(Tensor y, Tensor x) override { check_copy(y, x); }
@@ -36,7 +36,8 @@ class NullOps final : public OpsOf<NullOps> {
       if (t.four_bit) dense_ = std::max(dense_, dense_bytes(t.four_bit.shape, t.a.dtype));
   }
 
-  // Rows and columns are padded to eight. Matrices that take more than kMostDense are made dense in parts.
+  // Bytes to decode a matrix, with rows and columns padded to multiples of eight. Matrices that take more
+  // than kMostDense are decoded in parts.
   std::int64_t dense_bytes(const Shape& shape, DType type) const {
     if (device_.kind != Device::Kind::cuda) return 0;
     const auto padded = [](std::int64_t n) { return (n + 7) / 8 * 8; };

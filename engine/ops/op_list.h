@@ -1,4 +1,4 @@
-// Lists of operations, from which interfaces and tables follow.
+// Lists of operations, from which interfaces and tables are derived.
 #pragma once
 #include <concepts>
 #include <type_traits>
@@ -8,13 +8,13 @@ namespace ft {
 template <class... Op>
 struct OpList {};
 
-// Whether a list has an operation: InList<Op, List>::value.
+// InList<Op, List>::value: true if the list has the operation.
 template <class Op, class List>
 struct InList;
 template <class Op, class... All>
 struct InList<Op, OpList<All...>> : std::bool_constant<(std::same_as<Op, All> || ...)> {};
 
-// A list without some of its operations.
+// A list with some of its operations removed.
 template <class List, class Kept, class... Removed>
 struct Remove;
 template <class... Kept, class... Removed>
@@ -29,7 +29,8 @@ struct Remove<OpList<First, Rest...>, OpList<Kept...>, Removed...>
 template <class List, class... Removed>
 using Without = typename Remove<List, OpList<>, Removed...>::type;
 
-// A function for every operation of a list, told apart by the operation's type. Context: what else it takes.
+// A function for each operation of a list; the operation's type selects it. Context: type of the second
+// argument.
 template <class Op, class Context>
 struct OpFunction {
   void (*compute)(const Op&, Context&);

@@ -13,7 +13,7 @@ void Ops::check_transfer(const Tensor& device) {
 std::unique_ptr<Stamps> Ops::stamps(std::int64_t most) { return std::make_unique<HostStamps>(most); }
 
 std::int64_t row_padding(Device d) {
-  constexpr std::int64_t kGpuPadding = 128;  // a line of its L2, which the copies of products read whole
+  constexpr std::int64_t kGpuPadding = 128;  // a line of its L2; product kernels copy full lines
   return d.kind == Device::Kind::cpu ? Arena::kPadding : kGpuPadding;
 }
 

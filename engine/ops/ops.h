@@ -1,6 +1,6 @@
-// A device: its memory, its queue, and every computation ft can do. CPU, CUDA, Null (which only measures
-// memory) and Trace (which wraps another and takes notes) implement it; nothing else in the program touches
-// an element.
+// A device: its memory, its queue, and every computation of ft. CPU, CUDA, Null (which only measures memory)
+// and Trace (which wraps another and records calls) implement it. Nothing else in the program touches an
+// element.
 #pragma once
 #include <memory>
 #include <string_view>
@@ -17,9 +17,10 @@ class Ops {
  public:
   virtual ~Ops() = default;
 
-  // Computes an operation: ops.run(op::Fill{y, 0}). Its shapes and types are checked first, here for every
-  // backend, so that what runs on NullOps also runs on the CPU and on CUDA; a violation is ours, not the
-  // user's: InternalError. What lies in memory (ids, positions, targets) is checked where it can be read.
+  // Computes an operation: ops.run(op::Fill{y, 0}). Checks its shapes and types first, here for every
+  // backend, so that operations that run on NullOps also run on the CPU and on CUDA. Throws InternalError on
+  // a violation, because it is a bug of ft, not of the user. Contents of tensors (ids, positions, targets)
+  // are checked where they can be read.
   template <Operation Op>
   void run(const Op& op) {
     op.check();
@@ -28,31 +29,32 @@ class Ops {
 
   // ---- the queue
   virtual Device device() const = 0;
-  // Memory of this device, not cleared. Called before step 1 only. UserError(Exit::memory) when there is
-  // none.
+  // Allocates memory of this device, not cleared. Called before step 1 only. Throws UserError (memory) if
+  // there is not enough.
   virtual Buffer allocate(std::int64_t bytes) = 0;
-  // Moves bytes as they are. These are the queue's, not operations: the other side may be the host's memory.
+  // Moves bytes unchanged. These are calls on the queue, not operations, because the other side may be the
+  // host's memory.
   virtual void copy(Tensor y, Tensor x) = 0;            // same shape, dtype and device
   virtual void upload(Tensor y, const void* host) = 0;  // y dense
   virtual void download(void* host, Tensor x) = 0;      // x dense; returns when it has arrived
-  virtual void synchronize() = 0;                       // all work so far is done
-  // For times of work in the queue; `most` marks between two looks. Called before step 1.
+  virtual void synchronize() = 0;                       // returns when all work so far is done
+  // Marks for measuring the time of work in the queue; at most `most` marks between two reads. Called before
+  // step 1.
   virtual std::unique_ptr<Stamps> stamps(std::int64_t most);
   // Bytes that it holds for its own use.
   virtual std::int64_t workspace() const { return 0; }
-  // Makes the workspace large enough for weights in 4 bits to be made dense in so many bytes. Called before
-  // step 1 only.
+  // Makes the workspace large enough to decode 4-bit weights into this many bytes. Called before step 1 only.
   virtual void reserve_dense(std::int64_t /*bytes*/) {}
-  // Bytes that the device's driver and libraries hold for this process beside that; 0: none, or unknown.
+  // Bytes that the device's driver and libraries hold for this process in addition; 0: none, or unknown.
   virtual std::int64_t driver_memory() const { return 0; }
-  // Bytes of the device that it could hold beside what it holds now, its own use included; 0: unknown.
+  // Bytes of the device that it could still allocate; 0: unknown.
   virtual std::int64_t free_memory() const { return 0; }
   // FLOP/s that products of this type reach at best, measured in some tens of milliseconds; 0: unknown.
   virtual double peak_flops(DType) { return 0; }
-  // Tells tracers and profilers what the following calls belong to: a module or parameter by its Hugging Face
+  // Tells tracers and profilers the label of the following calls: a module or parameter by its Hugging Face
   // name, which must outlive these calls.
   virtual void enter(std::string_view /*where*/) {}
-  virtual std::string_view where() const { return {}; }  // what was entered last; empty: nobody asks
+  virtual std::string_view where() const { return {}; }  // the last label; empty: nobody traces
   // The part of a step that the following calls belong to.
   virtual Phases& phases() { return phases_; }
 
@@ -61,15 +63,15 @@ class Ops {
   explicit Ops(const Table& table) : table_(table) {}
 
   static void check_copy(const Tensor& y, const Tensor& x);
-  static void check_transfer(const Tensor& device);  // upload and download
+  static void check_transfer(const Tensor& device);  // for upload and download
 
  private:
-  const Table& table_;  // how the backend computes each operation
+  const Table& table_;  // the backend's function for each operation
   Phases phases_;
 };
 
-// What a backend derives from: class X final : public OpsOf<X>, with a function compute(op) for every
-// operation of AllOps. The compiler says which one is missing.
+// Base class of backends: class X final : public OpsOf<X>, with a function compute(op) for every operation of
+// AllOps. The compiler reports a missing one.
 template <class Backend>
 class OpsOf : public Ops {
  protected:
@@ -83,16 +85,16 @@ class OpsOf : public Ops {
   static constexpr Table kTable = table(AllOps{});
 };
 
-// One product: y = alpha op(a) op(b) + c.
+// Computes one product: y = alpha op(a) op(b) + c.
 inline void product(Ops& ops, Tensor y, Term term, float alpha = 1, Tensor c = {}) {
   ops.run(op::Products{.y = y, .terms = {&term, 1}, .alpha = alpha, .c = c});
 }
 
-// Bytes that arenas of a device's memory put between rows (Arena::take_padded).
+// Bytes that arenas in a device's memory leave between rows (Arena::take_padded).
 std::int64_t row_padding(Device);
 Arena make_arena(Ops&, std::int64_t bytes);
 
-// UserError(Exit::hardware) when there is no such device, or it lacks what the options ask for.
+// Throws UserError (hardware) if there is no such device, or it does not support the options.
 std::unique_ptr<Ops> make_ops(Device, const DeviceOptions& = {});
 
 }  // namespace ft

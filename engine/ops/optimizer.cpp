@@ -14,7 +14,7 @@ void check_sum(const Tensor& y, const Tensor& x) {
   require(x.dtype == DType::f32 && x.dense(), "sum, sum_squares: x is not dense f32");
 }
 
-// Empty ones are left out.
+// Ignores empty tensors.
 void check_step(const char* wrong, const Tensor& master, std::initializer_list<Tensor> others) {
   const std::int64_t n = master.numel();
   require(is_vector(master, n, DType::f32), wrong);

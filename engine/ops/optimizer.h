@@ -1,13 +1,13 @@
-// Sums for the gradient's norm, and optimizers' steps. All of dense f32.
+// Sums for the gradient's norm, and the steps of optimizers. All tensors are dense f32.
 //
-// A step's `master` and states change in place. The gradient is multiplied by grad_scale, the clipping
-// coefficient, first. Scalars are combined in f64, as torch does it (1 - beta2 of an f32 beta2 would be wrong
-// in the fifth digit), and applied in f32; the formulas are in steps.h.
+// A step changes `master` and the states in place. It first multiplies the gradient by grad_scale, the
+// clipping coefficient. Scalars are combined in f64, as in torch (1 - beta2 of an f32 beta2 would be wrong in
+// the fifth digit), and applied in f32; the formulas are in steps.h.
 //
-// States may be kept in 8 bits, as bitsandbytes does it: codes (u8) of a map (core/dynamic_map.h), and for
-// each kCodedBlock of them the largest magnitude (f32), by which the map's values are multiplied. The step is
-// that of f32; then the block's largest magnitude is found, and of each element the nearest code. A block of
-// zeros has the magnitude 0.
+// States may be kept in 8 bits, as in bitsandbytes: codes (u8) of a map (core/dynamic_map.h), and for each
+// block of kCodedBlock codes the largest magnitude (f32), which multiplies the map's values. The step
+// computes in f32; then it finds the block's largest magnitude and the nearest code of each element. A block
+// of zeros has the magnitude 0.
 #pragma once
 #include "engine/ops/roles.h"
 #include "engine/ops/steps.h"
@@ -42,9 +42,9 @@ struct SumSquares {
   }
 };
 
-// torch.optim.AdamW: decoupled decay, bias correction, eps outside the root. Not decoupled: torch.optim.Adam,
-// whose gradient is grad_scale grad + decay master. With m_largest and v_largest m and v are codes, v's
-// unsigned.
+// torch.optim.AdamW: decoupled decay, bias correction, eps outside the root. decoupled = false:
+// torch.optim.Adam, whose gradient is grad_scale grad + decay master. With m_largest and v_largest, m and v
+// are codes; v's are unsigned.
 struct AdamW {
   static constexpr const char* kName = "adamw";
   InOut master;
@@ -68,8 +68,8 @@ struct AdamW {
   }
 };
 
-// Lion (Chen et al. 2023), as bitsandbytes computes it: decoupled decay, no bias correction. With m_largest m
-// is codes.
+// Lion (Chen et al. 2023), as bitsandbytes computes it: decoupled decay, no bias correction. With m_largest,
+// m holds codes.
 struct Lion {
   static constexpr const char* kName = "lion";
   InOut master;
@@ -99,7 +99,7 @@ struct Sgd {
   float grad_scale;
   double momentum = 0, dampening = 0;
   bool nesterov = false;
-  std::int64_t step = 1;  // 1-based; the first takes the gradient as it is
+  std::int64_t step = 1;  // 1-based; the first step uses the gradient itself
 
   void check() const;
   steps::Sgd scalars() const;
@@ -111,7 +111,7 @@ struct Sgd {
   }
 };
 
-// torch.optim.Adagrad: `sum` is that of squared gradients, the decay part of the gradient.
+// torch.optim.Adagrad: `sum` is the sum of squared gradients; the decay is part of the gradient.
 struct Adagrad {
   static constexpr const char* kName = "adagrad";
   InOut master;
@@ -152,7 +152,7 @@ struct RmsProp {
   }
 };
 
-// y = beta m + (1 - beta) grad_scale grad, with `adds` y += it. y may be m.
+// y = beta m + (1 - beta) grad_scale grad; with `adds` y += that value. y may be m.
 struct FirstMoment {
   static constexpr const char* kName = "first_moment";
   InOut y;
@@ -171,8 +171,8 @@ struct FirstMoment {
   }
 };
 
-// Adam's step without bias correction, by a first moment that is there already, with decoupled decay. With
-// grad v changes first: v = beta2 v + (1 - beta2) (grad_scale grad)^2.
+// Adam's step without bias correction and with decoupled decay, for a first moment m that was computed
+// before. With grad, v changes first: v = beta2 v + (1 - beta2) (grad_scale grad)^2.
 struct PlainAdam {
   static constexpr const char* kName = "plain_adam";
   InOut master;

@@ -1,5 +1,5 @@
-// The parts of an optimizer step. Who runs a part says so (`turn_to`, `during`); tracers ask which one it is,
-// and on request the seconds of each are added up.
+// The parts of an optimizer step. Code that runs a part announces it (`turn_to`, `during`). Tracers read the
+// current part, and on request the seconds of each are added up.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -19,7 +19,7 @@ constexpr auto words(Phase) {
   return to_words<Phase>({{other, "other"},
                           {data, "data"},
                           {forward, "forward"},
-                          {recompute, "recompute"},  // forward again, within a backward pass
+                          {recompute, "recompute"},  // forward once more, within a backward pass
                           {backward, "backward"},
                           {reduce, "reduce"},
                           {step, "step"},
@@ -31,7 +31,7 @@ class Phases {
   using Seconds = std::array<double, words(Phase{}).size()>;
 
   Phase now() const { return now_; }
-  // Returns the phase before.
+  // Returns the previous phase.
   Phase turn_to(Phase next) {
     if (next != now_) {
       if (stamps_) note();
@@ -39,15 +39,15 @@ class Phases {
     }
     return std::exchange(now_, next);
   }
-  // Takes the times of the device's work from now on.
+  // Measures times of the device's work from now on.
   void measure(std::unique_ptr<Stamps> stamps) {
     if (stamps_) return;
     stamps_ = std::move(stamps);
     stamps_->mark();
   }
-  // leaving(phase) is called at each turn from now on.
+  // Calls leaving(phase) at each change of phase from now on.
   void watch(std::function<void(Phase)> leaving) { leaving_ = std::move(leaving); }
-  // So far, when the device's work is done; all 0 where nothing is measured.
+  // Waits for the device's work, and returns the seconds so far; all 0 if nothing is measured.
   Seconds seconds() {
     if (!stamps_) return seconds_;
     note();
@@ -71,12 +71,12 @@ class Phases {
 
   Phase now_ = Phase::other;
   std::unique_ptr<Stamps> stamps_;  // null: nothing is measured
-  std::vector<Phase> left_;         // at each mark but the first
+  std::vector<Phase> left_;         // the phase that each mark but the first ended
   std::function<void(Phase)> leaving_;
   Seconds seconds_{};
 };
 
-// work() as a part of this phase, within whatever phase it is.
+// Runs work() in this phase, then returns to the previous one.
 template <class Work>
 void during(Phases& phases, Phase phase, Work&& work) {
   const Phase before = phases.turn_to(phase);

@@ -5,7 +5,7 @@
 namespace ft::op {
 namespace {
 
-// A matrix in 4 bits with all that belongs to it.
+// Checks a matrix in 4 bits with its scales.
 void check_four_bit(const FourBitMatrix& m) {
   require(m.shape.rank == 2 && is_four_bit_block(m.form.block), "products: not a matrix in 4-bit blocks");
   const std::int64_t n = m.shape.numel(), blocks = m.form.blocks(n);
@@ -18,7 +18,7 @@ void check_four_bit(const FourBitMatrix& m) {
       "products: not the scales of 8-bit absmax");
 }
 
-// A matrix in 8 bits with its scales.
+// Checks a matrix in 8 bits with its scales.
 void check_int8(const Int8Matrix& m) {
   require(m.shape.rank == 2, "products: not a matrix in 8 bits");
   const std::int64_t n = m.shape.numel();

@@ -1,4 +1,4 @@
-// Matrix products, where nine tenths of a step's time go, and sums over rows.
+// Matrix products, which take nine tenths of a step's time, and sums over rows.
 #pragma once
 #include <span>
 #include <string_view>
@@ -11,35 +11,34 @@ namespace ft {
 
 enum class Trans : std::uint8_t { no, yes };
 
-// A matrix of (rows, cols) in 4 bits; four_bit.h says how.
+// A matrix of (rows, cols) in 4 bits, as four_bit.h describes.
 struct FourBitMatrix {
   FourBitForm form;
   Shape shape;
-  Tensor codes;          // u8, two elements each
-  Tensor absmax;         // of every block: f32, or u8 when nested
-  Tensor nested_absmax;  // when nested: f32, of every kNestedBlock of absmax
-  Tensor nested_offset;  // when nested: (1) f32
+  Tensor codes;          // u8, two elements per byte
+  Tensor absmax;         // of each block: f32, or u8 if nested
+  Tensor nested_absmax;  // if nested: f32, of each kNestedBlock of absmax
+  Tensor nested_offset;  // if nested: (1) f32
   explicit operator bool() const { return static_cast<bool>(codes); }
 };
 
-// A matrix of (rows, cols) in 8 bits; int8.h says how.
+// A matrix of (rows, cols) in 8 bits, as int8.h describes.
 struct Int8Matrix {
   Shape shape;
-  Tensor codes;   // u8 that hold signed numbers
-  Tensor scales;  // f32, of every block
+  Tensor codes;   // signed numbers in u8
+  Tensor scales;  // f32, of each block
   explicit operator bool() const { return static_cast<bool>(codes); }
 };
 
-// op(a) (m, k) times op(b) (k, n), for operands as they lie in memory. With `four_bit` or `int8` that is b,
-// each element rounded once to the type of a, and the Tensor b is empty.
+// op(a) (m, k) times op(b) (k, n). op is the identity or the transpose of the matrix in memory. `four_bit` or
+// `int8` replaces b, which is then empty; its elements are rounded once to the type of a.
 struct Term {
   Tensor a;
   Trans ta;
   Tensor b;
   Trans tb;
   FourBitMatrix four_bit = {};
-  std::string_view where =
-      {};  // what it belongs to (Ops::enter), where terms of several modules are added up
+  std::string_view where = {};  // label (Ops::enter), for sums of several modules' terms
   Int8Matrix int8 = {};
 
   std::int64_t depth() const { return ta == Trans::yes ? a.rows() : a.cols(); }  // k
@@ -53,9 +52,9 @@ struct Term {
 
 namespace op {
 
-// y (m, n) = alpha * sum of the terms + c. c is empty; y itself, to accumulate; another (m, n) tensor, a
+// y (m, n) = alpha * sum of the terms + c. c may be empty; y itself, to accumulate; another (m, n) tensor, a
 // residual; or (n), a bias added to every row. y may be f32 while the operands are not. c has y's type; a
-// bias may have the operands'. The sum, c included, is rounded once.
+// bias may have the operands' type. The sum, c included, is rounded once.
 struct Products {
   static constexpr const char* kName = "products";
   Out y;
@@ -80,8 +79,8 @@ struct Products {
   }
 };
 
-// The gradients of a narrow matrix b (n, r) beside a weight, whose part of the result is u (m, r) b^T:
-// du (m, r) = alpha dy (m, n) b, and db (n, r) += dy^T u. db may be f32 while the operands are not.
+// The gradients for a narrow matrix b (n, r) next to a weight, which adds u (m, r) b^T to the result: du (m,
+// r) = alpha dy (m, n) b, and db (n, r) += dy^T u. db may be f32 while the operands are not.
 struct NarrowGrad {
   static constexpr const char* kName = "narrow_grad";
   Out du;

@@ -1,12 +1,12 @@
-// Linears whose columns of outputs are rescaled by learnt magnitudes (DoRA, Liu et al. 2024): what the layer
-// in engine/layers/rescaled.h is made of.
+// Operations for Linears whose output columns are rescaled by learnt magnitudes (DoRA, Liu et al. 2024), see
+// engine/layers/rescaled.h.
 #pragma once
 #include "engine/ops/roles.h"
 
 namespace ft::op {
 
-// The rows of a matrix V (n) have the norms sqrt(squares[i] + sum over k of b[i, k] p[k, i]);
-// scale[i] = magnitude[i] / norm, per_norm[i] = 1 / norm. b may be of any type, the rest is f32.
+// Norms of the rows of a matrix V (n): sqrt(squares[i] + sum over k of b[i, k] p[k, i]). scale[i] =
+// magnitude[i] / norm, per_norm[i] = 1 / norm. b may have any type; the other tensors are f32.
 struct Magnitudes {
   static constexpr const char* kName = "magnitudes";
   Out scale, per_norm;  // (n)

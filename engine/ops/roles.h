@@ -1,5 +1,5 @@
-// Operands of operations. A role says what an operation does with a tensor; what checks results and counts
-// bytes reads it from there.
+// Operands of operations. A role states how an operation uses a tensor. Code that checks results or counts
+// bytes reads it.
 #pragma once
 #include <concepts>
 
@@ -7,13 +7,13 @@
 
 namespace ft::op {
 
-// There is no default: an operand that may be left out says so, `= Tensor{}`.
+// A tensor operand. It has no default value: an operand that may be left out is declared with `= Tensor{}`.
 struct Operand : Tensor {
   template <std::convertible_to<Tensor> T>
   Operand(const T& t) : Tensor(t) {}
 };
 
-// kPasses: how often an ideal implementation moves the tensor. kWritten: it is a result.
+// kPasses: number of times that an ideal implementation moves the tensor. kWritten: true for a result.
 struct In : Operand {
   using Operand::Operand;
   static constexpr int kPasses = 1;
@@ -35,8 +35,8 @@ struct InOut : Operand {  // read, then overwritten
   static constexpr bool kWritten = true;
 };
 
-// Floating point operations: products and attention have a flops() of their own, two for a multiply-add;
-// elementwise work is not counted, as in the usual "model FLOPs".
+// Floating point operations: products and attention have a flops(), which counts two for a multiply-add.
+// Elementwise work is not counted, as usual for "model FLOPs".
 template <class Op>
 double flops_of(const Op& op) {
   if constexpr (requires { op.flops(); })
@@ -46,8 +46,8 @@ double flops_of(const Op& op) {
 }
 
 inline double bytes_of(const Tensor& t) { return t ? double(t.bytes()) : 0; }
-// Bytes that an ideal implementation reads and writes: its operands' by their roles, unless the operation
-// has a bytes() of its own.
+// Bytes that an ideal implementation reads and writes: the operands' bytes by their roles, unless the
+// operation has a bytes().
 template <class Op>
 double bytes_of(const Op& op) requires requires {
   Op::kName;

@@ -1,12 +1,12 @@
-// Mixtures of experts: which experts a row of tokens goes to, and the rows of each expert side by side.
-// T tokens, E experts, k of them for each token, R = T k rows; choice j of token t has the number t k + j.
+// Mixtures of experts: the choice of experts for a row of tokens, and the grouping of rows by expert. T
+// tokens, E experts, k of them for each token, R = T k rows; choice j of token t has the number t k + j.
 #pragma once
 #include "engine/ops/roles.h"
 
 namespace ft::op {
 
-// p = softmax(logits) by row; ids: the k largest of a row, the largest first, of equal ones the first one;
-// weights: their p, or with `normalised` divided by their sum.
+// p = softmax(logits) by row; ids: the k largest of a row in descending order, of equal ones the first;
+// weights: their p, divided by their sum if `normalised`.
 struct Route {
   static constexpr const char* kName = "route";
   Out weights;  // (T, k) f32
@@ -24,7 +24,8 @@ struct Route {
   }
 };
 
-// From the gradient of the weights and, for all tokens alike, of p: slope, as RouterBalance makes it.
+// dlogits from the gradient of the weights and from `slope`, the gradient of p that is the same for all
+// tokens, as RouterBalance computes it.
 struct RouteGrad {
   static constexpr const char* kName = "route_grad";
   Out dlogits;  // (T, E)
@@ -45,13 +46,13 @@ struct RouteGrad {
   }
 };
 
-// Sorts choices by expert, those of an expert in their order.
+// Sorts choices by expert; choices of one expert keep their order.
 struct GroupRows {
   static constexpr const char* kName = "group_rows";
-  Out order;   // (R) i32: the number of the choice in each place
-  Out tokens;  // (R) i32: its token
-  Out places;  // (T, k) i32: the place of each choice
-  Out starts;  // (E + 1) i32: the first place of each expert, and R
+  Out order;   // (R) i32: number of the choice at each place
+  Out tokens;  // (R) i32: token of the choice at each place
+  Out places;  // (T, k) i32: place of each choice
+  Out starts;  // (E + 1) i32: first place of each expert, then R
   In ids;      // (T, k) i32
 
   void check() const;
@@ -65,16 +66,16 @@ struct GroupRows {
   }
 };
 
-// How evenly all layers' tokens use the experts (Fedus et al. 2021, as transformers has it): b = E sum over e
-// of f_e P_e, with N the tokens of all layers together, f_e the choices of e and P_e the sum of p_e, both
-// divided by N. loss += weight b; slope_e = scale weight E f_e / N, the gradient of each p_e: none goes
-// through f.
+// A loss that grows when all layers' tokens use the experts unevenly (Fedus et al. 2021, as in transformers):
+// b = E times the sum over e of f_e P_e. With N the tokens of all layers together, f_e is the number of
+// choices of e and P_e the sum of p_e, both divided by N. loss += weight b; slope_e = scale weight E f_e / N,
+// the gradient of each p_e; f is treated as a constant.
 struct RouterBalance {
   static constexpr const char* kName = "router_balance";
   Acc loss;              // (1) f64
   Out slope;             // (E) f32
-  In starts;             // (layers, E + 1) i32, as GroupRows makes them
-  In sums;               // (layers, E) f32: of p over a layer's tokens
+  In starts;             // (layers, E + 1) i32, from GroupRows
+  In sums;               // (layers, E) f32: sums of p over a layer's tokens
   std::int64_t choices;  // k
   float weight = 1;
   float scale = 1;

@@ -1,11 +1,11 @@
-// Rows by number: embeddings, and rows taken from or put into a tensor. Their bytes are those of the rows
-// that are moved. And rows turned into columns.
+// Operations on numbered rows: embeddings, and rows that are taken from or put into a tensor. Their bytes()
+// count only the moved rows. Also the transpose.
 #pragma once
 #include "engine/ops/roles.h"
 
 namespace ft::op {
 
-// y[i] = table[ids[i]], or 0 for a negative id, which is one of another part of the table.
+// y[i] = table[ids[i]], or 0 for a negative id, which belongs to another part of the table.
 struct Embedding {
   static constexpr const char* kName = "embedding";
   Out y;
@@ -22,8 +22,8 @@ struct Embedding {
   }
 };
 
-// dtable[ids[i]] += dy[i]; rows with equal ids are added in their order, and those with a negative one or
-// that of `padding` are left out.
+// dtable[ids[i]] += dy[i]. Rows with equal ids are added in their order. Rows whose id is negative or
+// `padding` are skipped.
 struct EmbeddingGrad {
   static constexpr const char* kName = "embedding_grad";
   Acc dtable;  // (V, C) f32
@@ -58,7 +58,7 @@ struct GatherRows {
   }
 };
 
-// y[rows[i]] = x[i], of any type; the other rows of y stay.
+// y[rows[i]] = x[i], of any type; the other rows of y do not change.
 struct ScatterRows {
   static constexpr const char* kName = "scatter_rows";
   Out y;
@@ -75,7 +75,7 @@ struct ScatterRows {
   }
 };
 
-// y[r, j] = x[r, columns[j]]
+// y[r, j] = x[r, columns[j]].
 struct GatherColumns {
   static constexpr const char* kName = "gather_columns";
   Out y;

@@ -1,5 +1,5 @@
-// Times of the work in a device's queue, without waiting for each piece of it: marks are queued among the
-// work, and their times are read later, all at once.
+// Measures times of work in a device's queue without waiting for each piece: marks are queued between pieces
+// of work, and their times are read later, all at once.
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace ft {
 
-// Time of the steady clock.
+// Seconds on the steady clock.
 inline double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -17,14 +17,15 @@ inline double steady_seconds() {
 class Stamps {
  public:
   virtual ~Stamps() = default;
-  // Puts a mark after all work so far; there must be room(). Returns its time's index in the next take().
+  // Puts a mark after all work so far; there must be room(). Returns its index in the result of the next
+  // take().
   virtual std::size_t mark() = 0;
-  virtual std::int64_t room() const = 0;  // marks until take()
-  // Times of the steady clock of all marks since the last call, in order. Waits for them.
+  virtual std::int64_t room() const = 0;  // marks that fit until take()
+  // Waits for all marks since the last call and returns their times on the steady clock, in order.
   virtual std::vector<double> take() = 0;
 };
 
-// For devices whose calls return when they are done.
+// For devices whose calls return when their work is done.
 class HostStamps final : public Stamps {
  public:
   explicit HostStamps(std::int64_t most) : most_(most) {}

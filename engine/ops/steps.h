@@ -1,9 +1,9 @@
-// The formulas of optimizers' steps, for values V as in math.h, which also has fma(V a, V b, V c) = a b + c.
-// What is rounded once is said: a step on a GPU and one on the host, where states may live, have the same
-// bits, whatever the compilers would fuse.
+// The formulas of optimizers' steps, for values V as in math.h, which also provides fma(V a, V b, V c) = a b
+// + c. fma marks every multiply-add that is rounded once: a step has the same bits on a GPU and on the host,
+// where states may be offloaded, whatever operations the compilers would fuse.
 //
-// A step is a struct of the scalars, which the caller combines in f64. Called with x, the elements that
-// change (the master first, then the states), and the gradient's, it updates x.
+// A step is a struct of the scalars, which the caller combines in f64. It is called with x, the elements that
+// change (the master first, then the states), and the gradient's element, and updates x.
 #pragma once
 #include "engine/ops/math.h"
 
@@ -17,14 +17,14 @@ namespace ft::steps {
 
 using math::constant, math::fma, math::larger_of, math::sqrt, math::where_positive;
 
-// The gradient with the weight decay that is part of it.
+// The gradient plus weight decay as a part of the gradient.
 template <class V>
 FT_HD inline V coupled(V p, V grad, float decay, float grad_scale) {
   return fma(p, constant(p, decay), grad * constant(grad, grad_scale));
 }
 
 struct AdamW {         // x: master, m, v
-  float keep;          // 1 - lr decay; 1 where the decay is in the gradient
+  float keep;          // 1 - lr decay; 1 if the decay is in the gradient
   float l2;            // the decay in the gradient
   float beta1, rest1;  // rest: 1 - beta
   float beta2, rest2;
@@ -78,8 +78,8 @@ struct Sgd {  // x: master
 // b = momentum b + rest g; p -= lr b, or lr (g + ahead b).
 struct Momentum {  // x: master, b
   float lr, decay, grad_scale;
-  float momentum, rest;  // rest: 1 - dampening; in the first step 0 and 1
-  float ahead;           // nesterov: the momentum; else 0
+  float momentum, rest;  // rest: 1 - dampening; in the first step momentum is 0 and rest is 1
+  float ahead;           // with nesterov the momentum; else 0
 
   template <class V>
   FT_HD void operator()(V* x, V grad) const {
@@ -110,8 +110,8 @@ struct RmsPropScalars {
   float momentum, decay, eps, grad_scale;
 };
 
-// v = alpha v + rest g^2; u = g / (sqrt(v) + eps), centered: sqrt(v - mean^2), where mean is that of g;
-// p -= lr u, or lr b of b = momentum b + u.
+// v = alpha v + rest g^2; u = g / (sqrt(v) + eps), centered: sqrt(v - mean^2), where mean is the mean of g; p
+// -= lr u, or with momentum p -= lr b, b = momentum b + u.
 template <bool centered, bool momentum>
 struct RmsProp {  // x: master, v, mean if centered, b if momentum
   RmsPropScalars s;
@@ -162,7 +162,7 @@ struct PlainAdam {
   }
 };
 
-struct Average {  // x: the mean; in place of the gradient what it is of
+struct Average {  // x: the mean; called with the new value instead of the gradient
   float rest;
 
   template <class V>
@@ -172,7 +172,7 @@ struct Average {  // x: the mean; in place of the gradient what it is of
 };
 
 // See op::RootUpdate.
-struct RootUpdate {  // x: v, and the gradient's own place
+struct RootUpdate {  // x: v, then the gradient, which it overwrites
   float beta2, rest, eps, grad_scale;
 
   template <class V>
@@ -184,9 +184,9 @@ struct RootUpdate {  // x: v, and the gradient's own place
 };
 
 // See op::MuonMomentum.
-struct MuonMomentum {  // x: m, and the gradient's own place
+struct MuonMomentum {  // x: m, then the gradient, which it overwrites
   float rest;          // 1 - momentum
-  float ahead;         // of m in the update: the momentum, or 1
+  float ahead;         // factor of m in the update: the momentum, or 1
   float grad_scale;
 
   template <class V>
@@ -197,7 +197,7 @@ struct MuonMomentum {  // x: m, and the gradient's own place
   }
 };
 
-// What divides an update whose squares' sum is known; see op::Descend and op::Scale.
+// Divisors of an update, from the sum of its squares; see op::Descend and op::Scale.
 FT_HD inline double shortened(double squares, double count, double threshold) {
   const double over = sqrt(squares / count) / threshold;
   return over > 1 ? over : 1;

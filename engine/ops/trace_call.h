@@ -1,4 +1,4 @@
-// A call that was noted for the timeline: of a computation (trace_ops.h) or of a collective.
+// A recorded call for the timeline: a computation (trace_ops.h) or a collective.
 #pragma once
 #include <string>
 
@@ -9,9 +9,9 @@ namespace ft {
 
 struct TraceCall {
   const char* op;
-  std::string where;  // the label that was last entered
+  std::string where;  // the last label entered
   Phase phase;
-  double start;  // of the steady clock
+  double start;  // on the steady clock
   double seconds, flops, bytes;
 };
 

@@ -39,7 +39,7 @@ bool all_finite(DType type, const std::byte* data, std::int64_t n) {
   return true;
 }
 
-// A JSON string: quotes, backslashes and control characters escaped.
+// A JSON string, with quotes, backslashes and control characters escaped.
 std::string quoted(std::string_view text) {
   std::ostringstream out;
   out << '"';
@@ -56,17 +56,17 @@ std::string quoted(std::string_view text) {
   return out.str();
 }
 
-// One thread of a timeline.
+// Writes one thread of a timeline.
 class Timeline {
  public:
-  // origin: the time that is 0.
+  // origin: the time shown as 0.
   Timeline(std::ostream& out, int thread, const char* name, double origin)
       : out_(out), thread_(thread), origin_(origin) {
     out_ << "{\"ph\":\"M\",\"pid\":1,\"tid\":" << thread_
          << ",\"name\":\"thread_name\",\"args\":{\"name\":" << quoted(name) << "}}";
   }
 
-  // Calls of one label are shown under one bar with its name.
+  // Shows consecutive calls with the same label under one bar with its name.
   void add(std::span<const TraceCall> calls, bool flops) {
     std::ostringstream text;
     text << std::fixed << std::setprecision(3);
@@ -100,7 +100,7 @@ class Timeline {
   double origin_;
 };
 
-// Marks between two looks: more than a step of a large model has, at whose end they are looked at.
+// Marks between two reads: more than a step of a large model has, because marks are read at its end.
 constexpr std::int64_t kMarks = 16384, kMarksOfTotals = 64;
 
 }  // namespace

@@ -1,10 +1,10 @@
-// Wraps any Ops and takes notes of every call: the computation's name, the module or parameter it belongs to
-// (`enter`), when it ran and how long, its floating point operations and the bytes it has to move. Times are
-// the device's own, by marks in its queue: nothing waits, so calls follow each other as without notes, and
-// gaps between them are the device's idle time. They are read when somebody waits for the device anyway. On
-// NullOps the notes are a plan's FLOPs; on a real device they are a profile (`trace.json`, for Perfetto or
-// chrome://tracing). It can also look at every result and remember the first call that made a NaN or an Inf.
-// FLOPs and bytes are those of roles.h.
+// Wraps any Ops and records every call: the computation's name, the module or parameter it belongs to
+// (`enter`), its start and duration, its floating point operations and the bytes it has to move. Times are
+// the device's own, from marks in its queue. Recording never waits: calls follow each other as without it,
+// and gaps between them are the device's idle time. Times are read when somebody waits for the device anyway.
+// On NullOps the records give a plan's FLOPs; on a real device they are a profile (`trace.json`, for Perfetto
+// or chrome://tracing). It can also inspect every result and remember the first call that produced a NaN or
+// an Inf. FLOPs and bytes are defined in roles.h.
 #pragma once
 #include <map>
 #include <optional>
@@ -18,7 +18,7 @@
 
 namespace ft {
 
-// The sum over all calls of one computation.
+// Sums over all calls of one computation.
 struct TraceTotal {
   std::string op;
   std::int64_t calls = 0;
@@ -40,22 +40,22 @@ class TraceOps final : public OpsOf<TraceOps> {
   explicit TraceOps(Ops& inner, TraceWhat what = {});
   ~TraceOps() override;
 
-  std::vector<TraceTotal> totals();  // the most time first
+  std::vector<TraceTotal> totals();  // longest time first
   double flops() const;              // of all calls
   double seconds();                  // in all calls
-  double gaps();                     // seconds between calls, as far as nobody waited there
+  double gaps();                     // seconds between calls; time in which somebody waited is not counted
   const std::vector<TraceCall>& calls();
   const std::optional<NotFinite>& not_finite() const { return not_finite_; }
-  void clear();                     // forgets all notes
-  void stop();                      // only passes calls on from now on
-  void start() { noting_ = true; }  // as in the beginning
-  // From now on notes what forward passes keep in this arena, which must outlive the notes.
+  void clear();                     // forgets all records
+  void stop();                      // passes calls on without recording them
+  void start() { noting_ = true; }  // records again, as in the beginning
+  // Records from now on the bytes that forward passes keep in this arena, which must outlive the records.
   void watch(const Arena& kept) { arena_ = &kept; }
-  // Bytes by label, of forward passes that were not given back in them.
+  // Bytes by label that forward passes took and did not free.
   const std::map<std::string, std::int64_t, std::less<>>& kept() const { return kept_; }
 
   void write_table(std::ostream& out);  // totals as text, for people
-  // Calls as Chrome's trace event format; `beside` them those of another thread, which communicates.
+  // Writes calls in Chrome's trace event format. beside: calls of another thread, the one that communicates.
   void write_timeline(std::ostream& out, std::span<const TraceCall> beside = {});
 
   Device device() const override { return inner_.device(); }
@@ -75,20 +75,21 @@ class TraceOps final : public OpsOf<TraceOps> {
 
  private:
   friend OpsOf<TraceOps>;
-  // A call whose times are not known yet: it has this part of the time between two marks.
+  // A call whose times are not known yet: it takes this fraction of the time between two marks.
   struct Pending {
     std::size_t begin, end;  // marks
-    double from, to;         // of 0 to 1
+    double from, to;         // fractions, 0 to 1
     TraceCall call;
   };
   template <class Op>
   void compute(const Op& op);
-  // Makes the call and notes it. `bytes`: read and written by an ideal implementation. Whether it was noted.
+  // Makes the call and records it; returns true if it was recorded. bytes: read and written by an ideal
+  // implementation.
   template <class Call>
   bool note(const char* op, double flops, double bytes, Call call);
-  // A call of several modules is noted as one of each, with its share of the time.
+  // Records a call for several modules as one call of each, with a part of the time.
   void share_out(const op::Products&);
-  void settle();  // waits for the marks, if nobody did, and finishes the pending notes
+  void settle();  // waits for the marks, if nobody did, and completes the pending records
   void note_kept();
   void look(const char* op, const char* role, const Tensor& result);
 
@@ -98,14 +99,14 @@ class TraceOps final : public OpsOf<TraceOps> {
   std::string_view where_;
   std::map<std::string_view, TraceTotal> totals_;
   const Arena* arena_ = nullptr;
-  std::int64_t mark_ = 0;  // of the arena, when it was last looked at
+  std::int64_t mark_ = 0;  // mark of the arena, when it was last inspected
   std::map<std::string, std::int64_t, std::less<>> kept_;
   std::unique_ptr<Stamps> stamps_;
   std::vector<Pending> pending_;
   double gaps_ = 0;
   std::vector<TraceCall> calls_;
   std::optional<NotFinite> not_finite_;
-  std::vector<std::byte> host_;  // what `look` downloads into
+  std::vector<std::byte> host_;  // buffer into which `look` downloads
 };
 
 }  // namespace ft

@@ -1,5 +1,5 @@
-// A Tensor without its functions, which kernels must not use: the linker could merge them across the CPUs
-// they are compiled for, and GPUs do not have them.
+// A Tensor without its member functions. Kernels must not use those: the linker could merge versions for
+// different CPUs, and GPUs do not have them.
 #pragma once
 #include "engine/core/tensor.h"
 
@@ -19,7 +19,7 @@ FT_HD inline View view_of(const Tensor& t) {
   return {t.data, t.dtype, rows, cols, t.stride};
 }
 
-// The elements of a tensor whose type has been checked; null when there is none.
+// The elements of a tensor whose type has been checked; null if it is empty.
 template <class T>
 FT_HD inline T* data_of(const Tensor& t) {
   return reinterpret_cast<T*>(t.data);

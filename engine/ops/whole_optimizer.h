@@ -1,13 +1,13 @@
-// Parts of the steps of optimizers that look at a parameter as a whole (Adafactor, Muon). The gradient is
-// turned into the update in its own place; op::Descend applies it, to all of the master or to a part.
+// Parts of the steps of optimizers that use the gradient of a complete parameter (Adafactor, Muon). They
+// replace the gradient by the update; op::Descend applies the update, to all of the master or to a part.
 #pragma once
 #include "engine/ops/roles.h"
 #include "engine/ops/steps.h"
 
 namespace ft::op {
 
-// Adafactor's means of a matrix (R, C) of squares q = (grad_scale grad)^2 + eps: row (R) = beta2 row +
-// (1 - beta2) mean of q over the row, and col (C) likewise.
+// Adafactor's means for a matrix (R, C) of squares q = (grad_scale grad)^2 + eps: row (R) = beta2 row + (1 -
+// beta2) mean of q over the row, and col (C) likewise over columns.
 struct FactoredMeans {
   static constexpr const char* kName = "factored_means";
   InOut row, col;
@@ -39,8 +39,8 @@ struct FactoredUpdate {
   }
 };
 
-// Adafactor's of a vector: v = beta2 v + (1 - beta2) ((grad_scale grad)^2 + eps); grad = grad_scale grad /
-// sqrt(v).
+// Adafactor's update of a vector: v = beta2 v + (1 - beta2) ((grad_scale grad)^2 + eps); grad = grad_scale
+// grad / sqrt(v).
 struct RootUpdate {
   static constexpr const char* kName = "root_update";
   InOut v, grad;
@@ -55,8 +55,8 @@ struct RootUpdate {
   }
 };
 
-// Muon's: m = momentum m + (1 - momentum) g with g = grad_scale grad; grad = m, or nesterov: momentum m +
-// (1 - momentum) g.
+// Muon's momentum: m = momentum m + (1 - momentum) g with g = grad_scale grad; grad = m, or with nesterov
+// grad = momentum m + (1 - momentum) g.
 struct MuonMomentum {
   static constexpr const char* kName = "muon_momentum";
   InOut m, grad;
@@ -72,8 +72,8 @@ struct MuonMomentum {
   }
 };
 
-// y = by x; with squares (1) f64 divided by max(sqrt(squares), least), which is rounded to y's type. y, x: of
-// one size, f32 or bf16, dense.
+// y = by x. With squares (1) f64, y = by x / d, where d = max(sqrt(squares), least), rounded to y's type. y
+// and x have the same size, f32 or bf16, dense.
 struct Scale {
   static constexpr const char* kName = "scale";
   Out y;
@@ -90,8 +90,9 @@ struct Scale {
   }
 };
 
-// master = keep master - rate update; with squares (1) f64, the sum of the squares of `count` elements of
-// which update (f32 or bf16) is a part, the update is divided by max(1, sqrt(squares / count) / threshold).
+// master = keep master - rate update. With squares (1) f64, the update (f32 or bf16) is first divided by
+// max(1, sqrt(squares / count) / threshold). It is a part of `count` elements, whose squares sum to
+// `squares`.
 struct Descend {
   static constexpr const char* kName = "descend";
   InOut master;

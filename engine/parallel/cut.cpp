@@ -21,7 +21,7 @@ AxisPart part_of_axis(std::int64_t n, std::int64_t step, TensorRank t, const Par
 void cut(Parameter& p, int axis, TensorRank t, const Parts& parts) {
   if (t.size == 1) return;
   require(!p.portion && axis < p.shape.rank, "a parameter is cut once, along an axis of its own");
-  std::int64_t inner = 1;  // elements at one place of the axis
+  std::int64_t inner = 1;  // elements per place of the axis
   for (int i = axis + 1; i < p.shape.rank; ++i) inner *= p.shape[i];
   AxisPart kept = part_of_axis(p.shape[axis], inner, t, parts);
   keep_portion(p, {p.shape, p.shape[axis] * inner, std::move(kept.runs)});
@@ -31,7 +31,7 @@ void cut(Parameter& p, int axis, TensorRank t, const Parts& parts) {
 void keep_portion(Parameter& p, const Portion& s) {
   p.portion = s;
   if (s.all < s.whole.numel() || s.runs.size() > 1)
-    p.stored = {};  // its bytes do not lie together
+    p.stored = {};  // its bytes are not contiguous in the file
   else if (p.stored && !s.runs.empty())
     p.stored.at += s.runs[0].begin * size_of(p.dtype);
 }
@@ -45,7 +45,7 @@ void require_heads(std::int64_t heads, const char* called, TensorRank t) {
                                     heads, " heads (", called, ") evenly; sizes that would do: ", would));
 }
 
-// Communicators add up dense f32; partial sums of narrower types are rounded once before.
+// Rounds partial sums of narrower types once: communicators add up only dense f32.
 void add_up(Ctx& c, Tensor x, std::string_view of) {
   Communicator* const ranks = c.tensor();
   require(ranks != nullptr, "parts of a sum, and nobody has the others");

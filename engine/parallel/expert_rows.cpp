@@ -24,8 +24,8 @@ ExpertRows ExpertRows::here(std::vector<std::int32_t> starts, std::int64_t room)
   return r;
 }
 
-// Ranks tell each other how many rows each expert gets of them, and how many tokens they have: of those
-// follows what could have come at worst, for which there is room on every rank alike.
+// Ranks tell each other how many rows they have for each expert, and how many tokens. From the tokens follows
+// the largest number of rows that could have come, and every rank reserves room for that many.
 ExpertRows ExpertRows::among(Ctx& c, Communicator& ranks, const std::vector<std::int32_t>& starts,
                              const std::vector<std::int32_t>& counts, std::int64_t tokens,
                              const ExpertRoom& room, std::string_view of) {
@@ -44,7 +44,8 @@ ExpertRows ExpertRows::among(Ctx& c, Communicator& ranks, const std::vector<std:
   x.ranks_ = &ranks;
   x.of_ = of;
   x.own_ = starts.back();
-  std::vector<std::int32_t> next;  // where each rank's next row has come to lie
+  // (ranks) index of the next row from each rank, among the rows as they arrive
+  std::vector<std::int32_t> next;
   std::int32_t rows = 0;
   for (std::size_t r = 0; r < size; ++r) {
     const std::int64_t theirs = all[r * width + experts];
@@ -70,7 +71,7 @@ ExpertRows ExpertRows::among(Ctx& c, Communicator& ranks, const std::vector<std:
   return x;
 }
 
-// In turns, in each of which every rank sends to one other and hears from one other.
+// Exchanges rows in turns: in each turn every rank sends to one rank and receives from another.
 void ExpertRows::move(Ctx& c, Tensor to, const std::vector<std::int64_t>& coming, Tensor from,
                       const std::vector<std::int64_t>& leaving) const {
   const int size = ranks_->size(), rank = ranks_->rank();
@@ -85,7 +86,7 @@ void ExpertRows::move(Ctx& c, Tensor to, const std::vector<std::int64_t>& coming
     if (out || in) ranks_->send_receive(out, next, in, last);
   }
   const Tensor kept = part(from, leaving, rank), here = part(to, coming, rank);
-  // In a plan more rows come than leave.
+  // A plan receives more rows than it sends.
   if (kept && here) {
     const std::int64_t rows = std::min(kept.rows(), here.rows());
     c.ops.copy(here.slice(0, rows), kept.slice(0, rows));

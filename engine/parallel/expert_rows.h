@@ -1,6 +1,7 @@
-// Rows of tokens on their way to their experts. Where ranks have dealt out a layer's experts, rows travel to
-// the rank that has their expert, and what it makes of them travels back (Lepikhin et al., "GShard", 2021).
-// Every rank's own rows lie expert by expert, and so do those of its experts, there rank by rank.
+// Rows of tokens on their way to their experts. If each rank has only some of a layer's experts, rows are
+// sent to the rank that has their expert, and the expert's results are sent back (Lepikhin et al., "GShard",
+// 2021). A rank's own rows are sorted by expert. The rows that it has for its experts are sorted by expert,
+// then by rank.
 #pragma once
 #include <vector>
 
@@ -9,12 +10,12 @@
 
 namespace ft {
 
-// How many rows of one rank's tokens an expert may get.
+// Limits on the rows that an expert may get from one rank's tokens.
 struct ExpertRoom {
   std::int64_t experts = 0, choices = 0;
-  double factor = 0;  // of what each would get if all got as many; 0: as many as there are
+  double factor = 0;  // capacity as a multiple of an even share of the rows; 0: no limit
 
-  // The rows of one expert for this many tokens, each of which chooses an expert once.
+  // The most rows of one expert for this many tokens; a token chooses an expert at most once.
   std::int64_t of_one(std::int64_t tokens) const;
   std::int64_t of_all(std::int64_t tokens) const {
     return std::min(tokens * choices, experts * of_one(tokens));
@@ -24,27 +25,28 @@ struct ExpertRoom {
 
 class ExpertRows {
  public:
-  // starts (E + 1): where the rows of this rank's tokens begin, by expert.
-  // Where they stay: room is how many there may be.
+  // Makes rows for experts that are all on this rank. starts (E + 1): first row of each expert, among the
+  // rows of this rank's tokens. room: the most rows that there may be.
   static ExpertRows here(std::vector<std::int32_t> starts, std::int64_t room);
-  // Where they travel among ranks, each of which has as many experts. counts (E): the number of them, by
-  // expert; in a plan, in which nobody else says theirs, what every rank's are when this one gets the most.
-  // of: a module, for messages.
+  // Makes rows for experts that are spread evenly over the ranks, to which the rows are sent. counts (E):
+  // number of rows by expert. In a plan, where ranks send nothing, the same counts are used for every rank;
+  // they give this rank the most rows. of: a module, for messages.
   static ExpertRows among(Ctx&, Communicator& ranks, const std::vector<std::int32_t>& starts,
                           const std::vector<std::int32_t>& counts, std::int64_t tokens, const ExpertRoom&,
                           std::string_view of);
 
-  // Rows of this rank's tokens, which it was made with.
+  // Number of rows of this rank's tokens.
   std::int64_t own() const { return own_; }
-  // Rows of this rank's experts; how many there may be, and where each of them begins.
+  // Rows for this rank's experts: their number, the largest possible number, and the first row of each
+  // expert.
   std::int64_t rows() const { return starts_.back(); }
   std::int64_t room() const { return room_; }
   const std::vector<std::int32_t>& starts() const { return starts_; }
   bool travel() const { return ranks_ != nullptr; }
 
-  // y (rows(), C) = the rows of all ranks' tokens for these experts; x: those of this rank's tokens, dense.
+  // y (rows(), C) = all ranks' rows for this rank's experts. x: rows of this rank's tokens, dense.
   void there(Ctx&, Tensor y, Tensor x) const;
-  // y = what has become of this rank's tokens' rows, dense, from x of these experts'.
+  // y = results for the rows of this rank's tokens, dense. x: results of this rank's experts.
   void back(Ctx&, Tensor y, Tensor x) const;
 
  private:
@@ -55,8 +57,9 @@ class ExpertRows {
   std::string_view of_;
   std::vector<std::int32_t> starts_{0};  // (own experts + 1)
   std::int64_t room_ = 0, own_ = 0;
-  std::vector<std::int64_t> leaving_, coming_;  // (ranks) rows to and from each
-  Tensor places_;  // (rows()) i32: of each row of these experts, where it has come to lie
+  std::vector<std::int64_t> leaving_, coming_;  // (ranks) number of rows sent to, and received from, each
+  // (rows()) i32: for each row of this rank's experts, its index among the rows as they arrive
+  Tensor places_;
 };
 
 }  // namespace ft

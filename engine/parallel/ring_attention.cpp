@@ -7,7 +7,7 @@
 
 namespace ft {
 
-// Where sequences begin within the chunk that begins at a row.
+// Starts of sequences within the chunk whose first row is `row`, counted from that row.
 std::vector<std::int32_t> RingAttention::starts_within(std::int64_t row) const {
   std::vector<std::int32_t> starts{0};
   for (const std::int32_t s : mask_.starts)
@@ -30,7 +30,8 @@ std::optional<RingAttention::Pair> RingAttention::pair_of(int chunk, int from, i
     first = std::max(first, query - window + 1);
   }
   if (queries <= 0 || first >= end) return {};
-  const std::int64_t left = window - (query - first);  // what the first query's window has beyond these keys
+  // columns of the first query's window that lie outside these keys
+  const std::int64_t left = window - (query - first);
   const std::int64_t their_row = their_chunk * m + first - key;
   return Pair{chunk,
               false,
@@ -68,7 +69,7 @@ void RingAttention::go_round(Tensor k, Tensor v, auto f) {
   }
 }
 
-// The pair's queries' part, (H, queries).
+// The lse of a pair's queries, (H, queries).
 Tensor RingAttention::lse_of(const Tensor& lse, const Pair& p) const {
   const std::int64_t first = p.chunk * chunk_rows_;
   return lse.slice(p.chunk * heads_.query, (p.chunk + 1) * heads_.query)
@@ -102,7 +103,7 @@ void RingAttention::forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v) 
   if (sum.data != y.data) c_.ops.run(op::Cast{.y = y, .x = sum});
 }
 
-// The gradients of a rank's keys go round with them, from the rank after it to itself.
+// Sends the gradients of a rank's keys around the ring with them, from the next rank back to the rank itself.
 void RingAttention::backward(const Gradients& d, Tensor dy, Tensor y, Tensor lse, Tensor q, Tensor k,
                              Tensor v) {
   Scope scratch(c_.scratch);

@@ -1,13 +1,13 @@
 // Causal self-attention of S ranks that share the rows of sequences, n = 2 m rows each (Liu et al., "Ring
-// Attention with Blockwise Transformers", 2023): keys and values are passed on from rank to rank, S - 1
-// times, and what a rank's queries see of each rank's is merged. The rows are cut into 2 S chunks of m, of
-// which rank r has chunks S - 1 - r and S + r (RowShare). A query sees the keys of its own chunk, and of
-// earlier ones those of the one sequence that reaches into its chunk. A rank attends over two pairs
-// of chunks of every other rank's keys, so that all have as much to do. Keys and values are under way while
-// those before them are attended to.
+// Attention with Blockwise Transformers", 2023). Ranks send keys and values around a ring, S - 1 times, and
+// each rank merges the results of its queries for every rank's keys. The rows are cut into 2 S chunks of m;
+// rank r has chunks S - 1 - r and S + r (RowShare). A query sees the keys of its own chunk and, in earlier
+// chunks, keys of the one sequence that reaches into its chunk. A rank attends over two pairs of chunks of
+// every other rank's keys, so that all ranks have the same work. The next keys and values travel while the
+// current ones are used.
 //
-// Every rank sends 2 n KV D elements (S - 1) times forward; backward these again, and as many gradients in
-// f32. Any heads will do. There is no dropout.
+// Every rank sends 2 n KV D elements (S - 1) times in forward. In backward it sends these again, and as many
+// gradients in f32. Any number of heads works. There is no dropout.
 #pragma once
 #include <optional>
 #include <vector>
@@ -36,11 +36,11 @@ class RingAttention {
     Tensor of(const Tensor& t) const { return t.slice(begin, end); }
     std::int64_t count() const { return end - begin; }
   };
-  // Queries of a chunk and keys of a chunk that see each other: numbers among the rank's own rows, and among
-  // those of the rank that the keys are of.
+  // Queries of one chunk and keys of one chunk that see each other. Numbers of queries count this rank's
+  // rows; numbers of keys count the rows of the keys' rank.
   struct Pair {
     int chunk;      // of the queries: 0 or 1
-    bool diagonal;  // the keys are theirs
+    bool diagonal;  // keys and queries are of the same chunk
     Rows queries, keys;
     std::vector<std::int32_t> starts, key_starts;
     std::int64_t window;
@@ -48,7 +48,7 @@ class RingAttention {
       return {.starts = starts, .causal = diagonal, .window = window, .key_starts = key_starts};
     }
   };
-  // Keys over values, (2 n, KV D), or their gradients.
+  // Views of keys above values, (2 n, KV D), or of their gradients.
   static Tensor keys(const Tensor& both) { return both.slice(0, both.rows() / 2); }
   static Tensor values(const Tensor& both) { return both.slice(both.rows() / 2, both.rows()); }
 
@@ -57,9 +57,10 @@ class RingAttention {
   }
   std::optional<Pair> pair_of(int chunk, int from, int their_chunk) const;
   std::vector<std::int32_t> starts_within(std::int64_t row) const;
-  // f(pair) for the keys of rank `from`, those of one's own first.
+  // Calls f(pair) for the pairs with keys of rank `from`; for each chunk of queries first the rank's chunk of
+  // the same number.
   void each_pair(int from, auto f) const;
-  // f(step, from, keys and values of rank `from`) for each rank, oneself first.
+  // Calls f(step, from, keys and values of rank `from`) for each rank, this one first.
   void go_round(Tensor k, Tensor v, auto f);
   Communicator::Ticket pass_on(Tensor out, Tensor in);
   Tensor lse_of(const Tensor& lse, const Pair&) const;

@@ -35,7 +35,7 @@ Tensor LayerRows::parts(Tensor own) {
   return c_.shards && own ? c_.temporary(own.rows() * c_.tensor()->size(), own.cols()) : own;
 }
 
-// Communicators add up dense f32; parts of narrower types are rounded once before, as in add_up (cut.h).
+// Rounds partial sums of narrower types once, as add_up (cut.h) does: communicators add up only dense f32.
 void LayerRows::add_up(Tensor own, Tensor parts, Tensor residual) {
   if (!c_.shards || !own) return;
   Scope scratch(c_.scratch);

@@ -10,7 +10,7 @@ namespace {
 // Rows [r n, (r + 1) n) of a tensor of all ranks' rows.
 Tensor rows_of(const Tensor& all, int r, std::int64_t n) { return all.slice(r * n, (r + 1) * n); }
 
-// Adds elements [first, first + count) of a vector that goes on with zeros.
+// Appends elements [first, first + count) of a vector that is continued with zeros.
 void append(std::vector<std::int32_t>& to, const std::vector<std::int32_t>& all, std::int64_t first,
             std::int64_t count) {
   const auto there = [&](std::int64_t i) { return all.begin() + std::min(i, std::ssize(all)); };

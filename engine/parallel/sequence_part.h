@@ -1,7 +1,8 @@
-// Sequence parallelism: S ranks share the tokens of each micro-batch, n rows each. All but attention concerns
-// single rows. Around attention rows are exchanged for heads (DeepSpeed-Ulysses, Jacobs et al. 2023): each
-// rank attends over all S n rows with H / S of the heads. An exchange of a tensor of n columns' bytes b sends
-// b (S - 1) / S from every rank. Or keys and values are passed on in a ring (ring_attention.h).
+// Sequence parallelism: S ranks share the tokens of each micro-batch, n rows each. Everything except
+// attention works on single rows. Around attention ranks exchange rows for heads (DeepSpeed-Ulysses, Jacobs
+// et al. 2023): each rank attends over all S n rows with H / S of the heads. To exchange a tensor with b
+// bytes on each rank, every rank sends b (S - 1) / S. Alternatively keys and values are sent around a ring
+// (ring_attention.h).
 #pragma once
 #include "engine/core/batch.h"
 #include "engine/core/divide.h"
@@ -11,9 +12,9 @@
 
 namespace ft {
 
-// Which rows a rank has. For Ulysses n in a row. In a ring, where late rows see most, the rows are cut into
-// 2 S chunks and rank r has chunks S - 1 - r and S + r: all have as much to do. What is filled up is the last
-// rank's.
+// The rows that a rank has. Ulysses: n contiguous rows. Ring: the rows are cut into 2 S chunks and rank r has
+// chunks S - 1 - r and S + r, so that all ranks have the same work although late rows see the most. Padding
+// rows belong to the last rank.
 struct RowShare {
   int rank, ranks;
   SequenceSharing by = SequenceSharing::ulysses;
@@ -28,22 +29,22 @@ struct RowShare {
   }
 };
 
-// Its rows of a batch, with the targets that are among them; the starts are the whole batch's. All ranks have
-// as many rows, and those that are missing are a sequence of their own, without targets. That sequence has
-// at least one source row, where there are sources: a decoder's rows have to see some.
+// The rank's rows of a batch, with the targets among them; starts describe the full batch. All ranks have the
+// same number of rows; padding rows form a sequence without targets. If there are source rows, that sequence
+// has at least one, because a decoder's rows need some to see.
 Batch part_of(const Batch& whole, const RowShare&);
 
-// Which heads a rank attends with. Queries are dealt out evenly, keys and values with the queries that read
-// them: where there are fewer of them than ranks, several have the same one.
+// The heads that a rank attends with. Queries are split evenly. Keys and values go with the queries that read
+// them: if there are fewer of them than ranks, several ranks have the same one.
 class HeadsByRank {
  public:
   HeadsByRank(Communicator& ranks, Heads all);
 
-  // Sizes up to `heads.query` ranks that can share these heads, in ascending order.
+  // True if so many ranks, at most `heads.query`, can split these heads.
   static bool divides(Heads, std::int64_t ranks);
 
-  Heads own() const { return own_; }                                 // each rank's
-  std::int64_t first() const { return own_.query * ranks_.rank(); }  // of the queries'
+  Heads own() const { return own_; }                                 // the same number on each rank
+  std::int64_t first() const { return own_.query * ranks_.rank(); }  // of the query heads
   int ranks() const { return ranks_.size(); }
   std::int64_t columns() const { return (own_.query + 2 * own_.key_value) * own_.width; }
   std::int64_t rows(const Tensor& part) const { return part.rows() * ranks_.size(); }
@@ -52,19 +53,19 @@ class HeadsByRank {
   Tensor keys(const Tensor& t) const { return t.columns(keys_at(), keys_at() + key_columns()); }
   Tensor values(const Tensor& t) const { return t.columns(keys_at() + key_columns(), columns()); }
 
-  // to (rows of all, columns()) = own heads of everybody's q (n, H D), k and v (n, KV D).
+  // to (rows of all, columns()) = this rank's heads of all ranks' q (n, H D), k and v (n, KV D).
   void gather(Ctx&, Tensor to, Tensor q, Tensor k, Tensor v) const;
-  // The transpose: from (rows of all, columns()) to the own rows of all heads, added up where several ranks
-  // have the same.
+  // The transpose: sends `from` (rows of all, columns()) back, so that q, k and v have this rank's rows of
+  // all heads. Adds up the heads that several ranks have.
   void give_back(Ctx&, Tensor q, Tensor k, Tensor v, Tensor from) const;
-  // The same for queries alone: to (rows of all, H D / S), q (n, H D).
+  // gather and give_back for queries alone: to and from (rows of all, H D / S), q (n, H D).
   void gather(Ctx&, Tensor to, Tensor q) const;
   void give_back(Ctx&, Tensor q, Tensor from) const;
 
  private:
   std::int64_t keys_at() const { return own_.query * own_.width; }
   std::int64_t key_columns() const { return own_.key_value * own_.width; }
-  // Rank r's columns of (n, KV D).
+  // The columns of (n, KV D) for rank r's heads.
   Tensor keys_of(const Tensor& all, int r) const;
   Tensor queries_of(const Tensor& all, int r) const {
     return all.columns(keys_at() * r, keys_at() * (r + 1));

@@ -19,7 +19,7 @@ void SharedRows::take_first(Ctx& c, Tensor y, Tensor x) const {
   c.ops.run(op::GatherRows{.y = y, .x = x, .rows = first});
 }
 
-// A row comes again once at most: two sequences share it.
+// Adds the only copy that a row has, because at most two sequences share it.
 void SharedRows::add_up(Ctx& c, Tensor y, Tensor x) const {
   take_first(c, y, x);
   if (again.numel() == 0) return;

@@ -1,5 +1,5 @@
-// Rows that several sequences begin with, such as a prompt and two answers to it: everything is computed for
-// them once, but attention sees each sequence whole, with copies of what the others have already.
+// Rows that several sequences begin with, such as a prompt with two answers. Everything is computed once for
+// them, but attention works on complete sequences, with copies of the shared rows.
 #pragma once
 #include <span>
 
@@ -9,23 +9,23 @@
 namespace ft {
 
 struct SharedRows {
-  std::span<const std::int32_t> starts;  // of the whole sequences; empty: no row is shared
-  Tensor rows;                           // (whole) i32: which row each of theirs is
-  Tensor first;                          // (rows) i32: where each row comes first among them
-  Tensor again, row_again;               // (copies) i32: where rows come again, and which they are
+  std::span<const std::int32_t> starts;  // of the complete sequences; empty: no row is shared
+  Tensor rows;                           // (rows of complete sequences) i32: the row that each is a copy of
+  Tensor first;                          // (rows) i32: index of each row's first copy
+  Tensor again, row_again;               // (further copies) i32: index of each, and its row
 
   explicit operator bool() const { return !starts.empty(); }
   std::int64_t whole() const { return rows.numel(); }
 
-  // The whole sequences' rows of x, in c.scratch; copies are zeros where they are `once`.
+  // Rows of x for the complete sequences, in c.scratch. once: further copies are zeros.
   Tensor spread(Ctx&, Tensor x, bool once = false) const;
-  // y = of each row its first value of x.
+  // y = the first copy of each row in x.
   void take_first(Ctx&, Tensor y, Tensor x) const;
-  // y = of each row the sum of all its values of x.
+  // y = the sum of all copies of each row in x.
   void add_up(Ctx&, Tensor y, Tensor x) const;
 };
 
-// Taken from c.saved; starts is valid as long as the batch.
+// Takes memory from c.saved; starts is valid as long as the batch.
 SharedRows upload_shared(Ctx&, const Batch&);
 
 }  // namespace ft

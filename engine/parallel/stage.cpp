@@ -9,7 +9,7 @@
 namespace ft {
 namespace {
 
-// As it lies in memory, between its rows too.
+// View of a tensor's memory, gaps between its rows included.
 Tensor whole(const Tensor& t) { return t ? Tensor(t.data, t.dtype, {t.rows() * t.stride}) : Tensor{}; }
 
 }  // namespace
@@ -38,9 +38,9 @@ std::vector<Stage> deal_blocks(const std::vector<double>& blocks, EndCosts ends,
   constexpr double kNever = std::numeric_limits<double>::infinity();
   const auto S = static_cast<std::size_t>(stages);
   require(S > 0 && S <= blocks.size(), "more stages than blocks");
-  // [s][end]: what the most expensive stage costs where stages up to s have the blocks up to `end`, and where
-  // s then begins. Among equal deals the last stages have the most: they have the fewest micro-batches in
-  // flight.
+  // best[s][end]: the smallest cost of the most expensive stage if stages 0 to s have blocks [0, end), and
+  // the block where s then begins. Among equal splits the last stages get the most blocks: they have the
+  // fewest micro-batches in flight.
   struct Best {
     double most = kNever;
     std::size_t begin = 0;

@@ -1,4 +1,4 @@
-// What every forward and backward gets.
+// The context that every forward and backward gets: operations, memory, random numbers and ranks.
 #pragma once
 #include <span>
 #include <string_view>
@@ -15,8 +15,8 @@
 
 namespace ft {
 
-// Where the inputs of blocks wait for their backward pass (gradient_checkpointing=offload): a depot, of which
-// is taken in order and given back in reverse.
+// A depot that holds the inputs of blocks until their backward pass (gradient_checkpointing=offload). Room is
+// taken in order and given back in reverse.
 struct InputsHome {
   Depot& depot;
   std::int64_t used = 0, peak = 0;  // bytes
@@ -29,12 +29,12 @@ struct InputsHome {
   }
 };
 
-// The numbers of a pass's rows in the micro-batch, of which ranks may share the rows: one run of them, or two
-// of the same length.
+// Numbers of a pass's rows within the micro-batch, whose rows ranks may share: one run of numbers, or two of
+// the same length.
 struct RowNumbers {
   std::int64_t first = 0, second = -1;  // of each run; -1: there is one
 
-  // f(begin, end, number of row `begin`) for each run.
+  // Calls f(begin, end, number of row `begin`) for each run.
   void each_run(std::int64_t rows, auto f) const {
     const std::int64_t half = second < 0 ? rows : rows / 2;
     if (half > 0) f(std::int64_t{0}, half, first);
@@ -46,28 +46,29 @@ struct Ctx {
   Ops& ops;
   Arena& saved;                  // lives until the matching backward
   Arena& scratch;                // lives until the enclosing Scope ends
-  DType dtype = DType::f32;      // of activations
-  Random random;                 // of this micro-step
+  DType dtype = DType::f32;      // type of activations
+  Random random;                 // for this micro-step
   bool train = true;             // dropout is active
-  InputsHome* inputs = nullptr;  // null: they stay on the device
-  bool adapters = true;          // false: the model as it is without them; forward passes only
-  // The weight of a mean over this micro-batch's tokens in a sum over targets: the step's targets
-  // times the share of the step's tokens that are in it, however the step is split.
+  InputsHome* inputs = nullptr;  // null: inputs of blocks stay on the device
+  bool adapters = true;          // false: computes without adapters; forward passes only
+  // Weight that a mean over this micro-batch's tokens gets in a sum over targets: the number of the step's
+  // targets times this micro-batch's share of the step's tokens. The sum is the same however the step is
+  // split.
   float tokens_weight = 1;
-  const Grid* grid = nullptr;       // of the run's ranks; null: each computes for itself
-  ParameterStore* store = nullptr;  // of the blocks that run; null: everything is where it is used
-  RowNumbers numbers = {};          // of the rows, for random numbers
-  bool shards = false;              // ranks of tensor() share out the residual stream's rows: row_shards.h
-  bool parts_stay = false;          // the caller adds up what ranks of tensor() have parts of
-  // A pipeline's stage has several micro-batches between forward and backward. In flight: what c.saved is to
-  // the first of them, for the others. again: in place of c.saved for blocks that are run again, which come
-  // one at a time; null: c.saved.
+  const Grid* grid = nullptr;       // ranks of the run; null: this rank computes alone
+  ParameterStore* store = nullptr;  // store of the running blocks; null: weights need not be gathered
+  RowNumbers numbers = {};          // numbers of the rows, for random numbers
+  bool shards = false;              // ranks of tensor() shard the residual stream's rows: row_shards.h
+  bool parts_stay = false;          // the caller adds up the partial sums of the ranks of tensor()
+  // in_flight: a stage of a pipeline has several micro-batches between forward and backward; c.saved serves
+  // the first of them, and these arenas serve the others. again: replaces c.saved for blocks that run again,
+  // which happens for one block at a time; null: c.saved itself.
   std::span<Arena> in_flight = {};
   Arena* again = nullptr;
 
-  // The ranks that share each layer with this one; null: none do.
+  // The ranks that share each layer with this one; null: no rank does.
   Communicator* tensor() const { return grid ? grid->tensor() : nullptr; }
-  // The stages of this rank's pipeline; null: there is one.
+  // The stages of this rank's pipeline; null: there is one stage.
   Communicator* pipeline() const { return grid ? grid->pipeline() : nullptr; }
   Ctx keeping_in(Arena& other) const {
     return {ops,           other, scratch, dtype,   random, train,      inputs,    adapters,
@@ -78,10 +79,10 @@ struct Ctx {
   Tensor temporary(std::int64_t rows, std::int64_t cols) { return scratch.take_padded(rows, cols, dtype); }
 };
 
-// x (rows, columns) becomes the sum of what the ranks of c.tensor() have in x. of: a module, for messages.
+// x (rows, columns) becomes the sum of x over the ranks of c.tensor(). of: a module, for messages.
 void add_up(Ctx&, Tensor x, std::string_view of);
 
-// Indices on the device, until c.saved is rewound.
+// Copies indices to the device; they are valid until c.saved is rewound.
 Tensor upload(Ctx& c, const std::vector<std::int32_t>& values);
 
 }  // namespace ft

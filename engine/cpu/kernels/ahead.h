@@ -7,8 +7,8 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-// Memory that will be wanted soon, brought into the second-level cache a few lines at a time while tiles are
-// computed: fetching it at once, when it is needed, costs a fifth of the speed.
+// List of memory that will be needed soon. It is fetched into the second-level cache a few lines at a time
+// while tiles are computed. Fetching it all at once, when it is needed, costs a fifth of the speed.
 class Ahead {
  public:
   void add(const void* at, i64 stride_bytes, i64 rows, i64 row_bytes) {
@@ -16,7 +16,7 @@ class Ahead {
     list_[count_++] = {static_cast<const std::byte*>(at), stride_bytes, rows, row_bytes};
     lines_ += rows * ceil_div(row_bytes, kLine);
   }
-  // To be fetched in `steps` equal steps.
+  // Divides the fetching into `steps` equal steps.
   void divide(i64 steps) { step_ = steps > 0 ? ceil_div(lines_, steps) : 0; }
   void step() {
     for (i64 n = step_; n > 0 && now_ < count_; --n) {

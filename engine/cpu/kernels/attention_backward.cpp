@@ -1,13 +1,13 @@
 // The gradient of attention over tiles: probabilities are computed again from the saved logarithms (Dao et
-// al. 2022). Per pair of tiles, all transposed (key, query): s = k q^T, p = 2^(s - lse), dp = v dy^T,
-// ds = p (dp - delta) with delta = dy . y per query; then dv += p dy, dk += ds q, dq^T += k^T ds.
-// The order of every sum is fixed: dk and dv by query head, then by query tile; dq by key tile.
+// al. 2022). Per pair of tiles, all transposed (key, query): s = k q^T, p = 2^(s - lse), dp = v dy^T, ds = p
+// (dp - delta) with delta = dy . y per query; then dv += p dy, dk += ds q, dq^T += k^T ds. The order of every
+// sum is fixed: dk and dv by query head, then by query tile; dq by key tile.
 #include "engine/cpu/kernels/attention_gradient.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-// Two rows of a left operand from a column on.
+// Stores two rows of a left operand, from a column on.
 template <class T>
 inline void store_left(Word* row, i64 ld, i64 column, Vec a, Vec b) {
   if constexpr (kPack<T> == 2) {
@@ -19,8 +19,8 @@ inline void store_left(Word* row, i64 ld, i64 column, Vec a, Vec b) {
   }
 }
 
-// p and ds of one half; `at` is its first column. capped: 0, or what capped scores are multiplied by to be
-// parts of their cap.
+// Computes p and ds of one half; `at` is its first column. capped: 0, or the factor that turns capped scores
+// into fractions of their cap.
 template <class T>
 inline void score_gradients(const Scores& x, const QueryTile& t, const Half& h, i64 at, Vec scale,
                             bool dropped, float capped) {
@@ -44,7 +44,7 @@ inline void score_gradients(const Scores& x, const QueryTile& t, const Half& h, 
   }
 }
 
-// Adds one pair of tiles to dk and dv (where the key tile has them) and dq (where the query tile has it).
+// Adds one pair of tiles to dk and dv (if the key tile has them) and to dq (if the query tile has it).
 template <class T>
 void add_pair(const AttentionCall& call, const AttentionPart& part, const KeyTile& kt, const QueryTile& qt,
               const Scores& x, const Sizes<T>& size) {
@@ -94,7 +94,7 @@ void write_query_tile(const QueryTile& t, const AttentionCall& call, const Atten
                  smaller(kBlock, part.queries - t.number), call.scale, size, scratch);
 }
 
-// A block of key tiles, all of which take what a packed query tile gives.
+// A block of key tiles that share each packed query tile.
 template <class T>
 class KeyBlock {
  public:
@@ -112,7 +112,7 @@ class KeyBlock {
   i64 tile() const { return kBlock * size_.row; }  // floats of a tile's dk or dv
   i64 group() const { return group_; }
 
-  // dk and dv of `count` tiles from number `first` are in memory from these places on.
+  // Sets the memory for dk and dv of `count` tiles, which begin with number `first`.
   void place(i64 first, i64 count, float* dk, float* dv) {
     count_ = count;
     for (i64 j = 0; j < count; ++j) {
@@ -125,7 +125,8 @@ class KeyBlock {
     clear(keys_[0].dk, count_ * tile());
     clear(keys_[0].dv, count_ * tile());
   }
-  // Adds what one query head gives; its dq (queries in whole tiles, each (width, 64)) where it is wanted.
+  // Adds the contribution of one query head; computes its dq too (complete query tiles of (width, 64)) unless
+  // dq is null.
   void add_head(i64 g, float* dq) {
     for (i64 j = 0; j < count_; ++j) pack_key_tile(keys_[j], call_, part_, size_);
     query_.head = part_.key_head * group_ + g;
@@ -182,7 +183,8 @@ void keys(const AttentionCall& call, const AttentionPart& part, i64 begin, i64 e
   }
 }
 
-// dq of one head at a time, which needs all keys; so dk and dv, which sum over all heads, are finished last.
+// Computes dq of one head at a time, which needs all keys; dk and dv sum over all heads, and are therefore
+// finished last.
 template <class T>
 void whole(const AttentionCall& call, const AttentionPart& part, i64 begin, i64 end, float* workspace) {
   Workspace w{reinterpret_cast<Word*>(workspace)};

@@ -1,6 +1,6 @@
-// The gradient of the bias by distance: sums of ds = p (dp - delta) along the diagonals of a head's scores. A
-// pass of its own, so that one thread adds up a head's sums in one order: two products a pair of tiles
-// more, where the bias is trained.
+// The gradient of the bias by distance: sums of ds = p (dp - delta) along the diagonals of a head's scores.
+// It is a separate pass, so that one thread adds up a head's sums in one order: two more products a pair of
+// tiles if the bias is trained.
 #include "engine/cpu/kernels/attention_gradient.h"
 
 namespace ft::cpu::FT_TARGET {

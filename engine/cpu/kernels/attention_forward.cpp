@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kHalfVectors = kHalf / kLanes;
 
-// What is known of a query tile so far.
+// The state of a query tile.
 template <class T>
 struct QueryTile {
   i64 number, head;  // of its first query; query head
@@ -17,7 +17,7 @@ struct QueryTile {
   float* total;      // (64) sums of probabilities
 };
 
-// One half of a tile of scores becomes probabilities; the query tile's sums so far become relative to the new
+// Turns one half of a tile of scores into probabilities, and rescales the query tile's sums to the new
 // maxima. s, p, keep (dropout's factors, null: none) and the tile's arrays begin at the half's first column.
 template <class T>
 inline void softmax_half(const float* s, Word* p, const float* keep, const Half& h, float* top, float* total,
@@ -71,7 +71,7 @@ void finish(const AttentionCall& call, const AttentionPart& part, const QueryTil
   for (i64 i = 0; i < rows; ++i) lse[i] = t.top[i] * call.scale + __builtin_logf(t.total[i]);
 }
 
-// One tile of keys, packed when the first query tile needs it.
+// A tile of keys, which is packed when the first query tile needs it.
 template <class T>
 struct KeyTile {
   i64 number;

@@ -1,5 +1,5 @@
-// What the kernels of attention's gradient share: packed tiles of queries and keys, and of a pair of them the
-// scores s = k q^T and dp = v dy^T, transposed: (key, query).
+// Shared parts of the kernels of attention's gradient: packed tiles of queries and keys, and for a pair of
+// tiles the scores s = k q^T and dp = v dy^T, transposed: (key, query).
 #pragma once
 #include "engine/cpu/kernels/attention_scores.h"
 
@@ -88,8 +88,8 @@ void pack_key_tile(KeyTile& t, const AttentionCall& call, const AttentionPart& p
   if (t.k_pairs != t.k) pack_pairs(t.k_pairs, size, k, call.k.stride, rows);
 }
 
-// s and dp of all visible pairs of two tiles: s with its bias, hidden where a query does not see the key; dp
-// and keep as dropout leaves them.
+// Computes s and dp of all visible pairs of two tiles: s with its bias, hidden if a query does not see the
+// key; dp and keep after dropout.
 template <class T>
 void score_pair(const AttentionCall& call, const AttentionPart& part, const KeyTile& kt, const QueryTile& qt,
                 const Visible& seen, const Scores& x, const Sizes<T>& size) {
@@ -116,8 +116,8 @@ void score_pair(const AttentionCall& call, const AttentionPart& part, const KeyT
   }
 }
 
-// The probability of scores s, before dropout; never above 1, even where scores are so large that their
-// rounding decides.
+// The probability of scores s, before dropout. It is at most 1, even if scores are so large that rounding
+// would make it larger.
 inline Vec probability_of(Vec s, Vec scale, Vec lse) { return probability(min(zero(), fms(s, scale, lse))); }
 
 }  // namespace

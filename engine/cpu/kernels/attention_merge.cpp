@@ -1,4 +1,4 @@
-// Attention over some keys and over others becomes that over all of them.
+// Merges attention over some keys with attention over other keys.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
 

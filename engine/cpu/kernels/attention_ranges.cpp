@@ -1,5 +1,5 @@
-// Attention of single rows over a cache of keys: a query head takes its keys kBlock at a time, with a running
-// maximum and sum as attention_forward.cpp does. The keys of a block stay in the first-level cache for the
+// Attention of single rows over a cache of keys: a query head takes kKeys keys at a time, with a running
+// maximum and sum as in attention_forward.cpp. The keys of a block stay in the first-level cache for the
 // query heads that share them.
 #include "engine/cpu/kernels/attention_scores.h"
 
@@ -11,7 +11,7 @@ constexpr int kWide = 4;   // vectors of sums held in registers
 
 inline i64 padded(i64 width) { return round_up(width, 16); }
 
-// The row's query head as f32, completed with zeros.
+// Converts the row's query head to f32, padded with zeros.
 template <class T>
 void widen_query(float* q, const T* from, i64 width) {
   for (i64 i = 0; i < padded(width); i += kLanes)
@@ -31,7 +31,7 @@ inline float dot(const float* q, const T* k, i64 width) {
   return sum(a + b);
 }
 
-// sums = shrink * sums + p v over `keys` rows of v
+// sums = shrink * sums + p v over `keys` rows of v.
 template <int Vectors, class T>
 inline void add_values(float* sums, float shrink, const float* p, const T* v, i64 stride, i64 keys,
                        i64 left) {
@@ -48,12 +48,12 @@ inline void add_values(float* sums, float shrink, const float* p, const T* v, i6
   for (int j = 0; j < Vectors; ++j) store(sums + j * kLanes, a[j]);
 }
 
-// What a query head has seen so far.
+// The softmax state of a query head.
 struct Seen {
   float top = -__builtin_inff(), total = 0;  // maximum of the scaled scores; sum of probabilities
 };
 
-// s becomes probabilities relative to the new maximum; returns by what older sums shrink.
+// Turns s into probabilities relative to the new maximum; returns the factor for older sums.
 inline float soften(float* s, i64 keys, Seen& seen) {
   float top = seen.top;
   for (i64 k = 0; k < keys; ++k) top = s[k] > top ? s[k] : top;
@@ -69,7 +69,7 @@ inline float soften(float* s, i64 keys, Seen& seen) {
   return shrink;
 }
 
-// Scores and the cap in powers of 2.
+// Applies the cap to scores; both are in powers of 2.
 inline void cap_scores(float* s, i64 keys, float cap) {
   for (i64 k = 0; k < keys; k += kLanes) {
     const i64 n = smaller(kLanes, keys - k);
@@ -77,14 +77,14 @@ inline void cap_scores(float* s, i64 keys, float cap) {
   }
 }
 
-// The query's own key is the last.
+// The bias of a key; the last key is the query's own.
 template <class T>
 inline float bias_of(const AttentionRange& c, i64 head, i64 key) {
   const i64 row = larger(0, c.reach - (c.keys - 1 - key));
   return widened(reinterpret_cast<const T*>(c.bias.data)[row * c.bias.stride + head]);
 }
 
-// What is read next: the keys of the next block, or the first ones of the next head.
+// Prefetches the keys of the next block, or the first keys of the next head.
 template <class T>
 [[gnu::always_inline]] inline void fetch_keys(const AttentionRange& c, i64 from) {
   const i64 end = c.first_key + c.keys;
@@ -102,7 +102,7 @@ void one_head(const AttentionRange& c, i64 head, float* workspace) {
   const i64 column = c.key_head * D;
   const T* keys = reinterpret_cast<const T*>(c.k.data) + c.first_key * c.k.stride + column;
   const T* values = reinterpret_cast<const T*>(c.v.data) + c.first_key * c.v.stride + column;
-  const float scale = c.scale * 1.44269504f;  // powers of 2
+  const float scale = c.scale * 1.44269504f;  // for powers of 2
   Seen seen;
   for (i64 at = 0, n; at < c.keys; at += n) {
     n = smaller(kKeys, c.keys - at);

@@ -1,4 +1,4 @@
-// What a cap, a bias by distance and dropout do to a tile of scores, (key, query): see ft::Scores.
+// Cap, bias by distance and dropout for a tile of scores, (key, query): see ft::Scores.
 #pragma once
 #include "engine/cpu/kernels/attention_tile.h"
 #include "engine/cpu/kernels/philox.h"
@@ -28,7 +28,7 @@ inline void load_bias(TileBias& b, const AttentionCall& call, i64 head, i64 ahea
     b.at[i] = widened(column[bias_row(call, kBlock - 1 - i - ahead) * call.bias.stride]) / call.scale;
 }
 
-// Adds it to one half, whose first column is `first` of the tile; s is that column.
+// Adds the bias to one half, whose first column in the tile is `first`; s points to that column.
 inline void add_bias(float* s, const Half& h, const TileBias& b, i64 first) {
   for (i64 r = h.begin; r < h.end; ++r)
     for (i64 c = 0; c < kHalf; c += kLanes) {
@@ -37,7 +37,7 @@ inline void add_bias(float* s, const Half& h, const TileBias& b, i64 first) {
     }
 }
 
-// Scores before scaling become those of the cap: (cap / scale) tanh(s scale / cap).
+// Caps scores before they are scaled: (cap / scale) tanh(s scale / cap).
 inline void cap_scores(float* s, const Half& h, float scale, float cap) {
   const Vec inverse = splat(scale / cap), largest = splat(cap / scale);
   for (i64 r = h.begin; r < h.end; ++r)
@@ -47,8 +47,8 @@ inline void cap_scores(float* s, const Half& h, float scale, float cap) {
     }
 }
 
-// Dropout's factors for the probabilities of one half, 0 or their growth; keep is its first column,
-// `query` that column's row in the batch, `key` the tile's first key.
+// Dropout's factors for the probabilities of one half: 0, or the scale of a kept one. keep: first column of
+// the half; `query`: row of that column in the batch; `key`: first key of the tile.
 inline void fill_keep(float* keep, const Half& h, const AttentionCall& call, i64 head, i64 query, i64 key) {
   const DropRule rule(call.dropout);
   const float scale = rule.growth(), limit = below_kept(rule);
@@ -67,12 +67,12 @@ inline void fill_keep(float* keep, const Half& h, const AttentionCall& call, i64
   }
 }
 
-// The first query and key of a pair of tiles, and the query head.
+// The query head, and the first query and key of a pair of tiles.
 struct TilePair {
   i64 head, query, key;
 };
 
-// Cap, bias and masks of one half: `first` is its first column in the tile.
+// Applies cap, bias and masks to one half; `first` is its first column in the tile.
 inline void complete_scores(float* s, const Half& half, const AttentionCall& call, const AttentionPart& part,
                             const TileBias& bias, i64 first, const TilePair& at) {
   if (call.cap > 0) cap_scores(s + first, half, call.scale, call.cap);

@@ -1,7 +1,7 @@
-// What attention's forward and backward share: products of small matrices of words, the visible part of a
-// tile, and packing. Scores are stored transposed, (key, query): maxima, sums and scales per query are then
-// plain vector operations along the lanes, and the probabilities are already in the order that the next
-// product needs.
+// Shared parts of attention's forward and backward: products of small matrices of words, the visible part of
+// a tile, and packing. Scores are stored transposed, (key, query): maxima, sums and scales per query are then
+// plain vector operations along the lanes, and the probabilities already have the order that the next product
+// needs.
 #pragma once
 #include "engine/cpu/kernels/attention.h"
 #include "engine/cpu/kernels/tile.h"
@@ -10,10 +10,10 @@ namespace ft::cpu::FT_TARGET {
 namespace {
 
 constexpr i64 kBlock = kAttentionTile;  // queries or keys of a tile
-constexpr i64 kHalf = 32;               // queries whose visible keys are told apart: the diagonal's staircase
+constexpr i64 kHalf = 32;  // queries with a common range of visible keys: a step of the diagonal's staircase
 constexpr float kLog2E = 1.44269504f;
-// A hidden score. Maxima start at kFloor, far above it, so that 2^(hidden - maximum) is 0 even where a query
-// has not yet seen any key. Scores of magnitudes beyond kFloor are out of the question.
+// A hidden score. Maxima start at kFloor, far above it, so that 2^(hidden - maximum) is 0 even if a query has
+// not seen any key yet. Real scores never reach the magnitude of kFloor.
 constexpr float kHidden = -1e30f, kFloor = -1e28f;
 
 // ---- c (rows, cols) = or += a (rows, words) b (words, cols); cols a multiple of kLanes
@@ -73,11 +73,11 @@ inline void product(Sums c, Left a, Right b, i64 rows, i64 cols, i64 words) {
 
 // ---- masks
 
-// The keys [begin, end) of a key tile that some query of half a query tile sees, in whole pairs; empty when
-// none does.
+// The keys [begin, end) of a key tile that some query of half a query tile sees, in complete pairs; empty if
+// there is none.
 struct Half {
   i64 begin = 0, end = 0;
-  bool hidden = false;  // some of them are hidden from some query
+  bool hidden = false;  // some keys are hidden from some queries
   bool empty() const { return begin >= end; }
 };
 struct Visible {
@@ -86,14 +86,14 @@ struct Visible {
   bool alike() const { return half[0].begin == half[1].begin && half[0].end == half[1].end; }
 };
 
-// What the queries of a block row see of a tile of keys: bit i is that of the tile's i-th block.
+// Bits of the blocks in a tile of keys that a block row of queries sees: bit i is the tile's i-th block.
 inline std::uint32_t block_bits(const AttentionBlocks& b, i64 head, i64 row, i64 column) {
   const i64 of_tile = kBlock >> b.shift;  // 0: the tile is a part of a block
   const std::uint32_t* at = b.bits + head * b.head_words + smaller(row, b.rows - 1) * b.words + column / 32;
   return *at >> (column % 32) & ((2u << larger(0, of_tile - 1)) - 1);
 }
 
-// Keeps of a half what lies in blocks that some of its queries, the last being `last`, see.
+// Narrows a half to the blocks that some of its queries see; `last` is its last query.
 inline void narrow(Half& h, const AttentionBlocks& b, i64 head, i64 query, i64 last, i64 key) {
   std::uint32_t any = 0, all = ~0u;
   for (i64 row = query >> b.shift; row <= last >> b.shift; ++row) {
@@ -124,12 +124,12 @@ inline Half visible_half(const AttentionCall& call, const AttentionPart& part, i
   if (call.blocks.bits && !h.empty()) narrow(h, call.blocks, head, query, last, key);
   return h;
 }
-// What a query head's queries from number `query` see of the keys from number `key`.
+// The keys from number `key` that a query head's queries from number `query` see.
 inline Visible visible(const AttentionCall& call, const AttentionPart& part, i64 head, i64 query, i64 key) {
   return {{visible_half(call, part, head, query, key), visible_half(call, part, head, query + kHalf, key)}};
 }
 
-// Calls f(first query, queries, first key, last key + 1) for the whole tile, or for its halves if they
+// Calls f(first query, queries, first key, last key + 1) for the complete tile, or for each half if they
 // differ.
 template <class F>
 inline void for_visible(const Visible& v, F f) {
@@ -138,7 +138,7 @@ inline void for_visible(const Visible& v, F f) {
     if (!v.half[h].empty()) f(h * kHalf, kHalf, v.half[h].begin, v.half[h].end);
 }
 
-// Hides scores (key, query) of one half: s is its first column, `query` that column's number.
+// Hides scores (key, query) of one half; s points to its first column, whose query has number `query`.
 inline void hide(float* s, const Half& h, const AttentionCall& call, const AttentionPart& part, i64 query,
                  i64 key) {
   for (i64 r = h.begin; r < h.end; ++r) {
@@ -152,7 +152,7 @@ inline void hide(float* s, const Half& h, const AttentionCall& call, const Atten
     }
   }
 }
-// The same of pairs in blocks that are not kept.
+// Hides scores of pairs in blocks that are not kept.
 inline void hide_blocks(float* s, const Half& h, const AttentionBlocks& b, i64 head, i64 query, i64 key) {
   for (i64 c = 0; c < kHalf; c += kLanes) {
     const std::uint32_t kept = block_bits(b, head, (query + c) >> b.shift, key >> b.shift);
@@ -161,14 +161,14 @@ inline void hide_blocks(float* s, const Half& h, const AttentionBlocks& b, i64 h
   }
 }
 
-// 2^x for x <= 0. Below 2^-64 it is 0: too little to matter in any sum beside the 1 of the
-// maximum, and products with such numbers would be denormal, which is very slow.
+// 2^x for x <= 0; 0 below 2^-64. Such values are too small to matter in a sum with the maximum's 1, and
+// products with them would be denormal, which is very slow.
 constexpr float kExp2[] = {1.3333558e-3f, 9.6181291e-3f, 5.5504109e-2f, 2.4022651e-1f, 6.9314718e-1f, 1.0f};
 inline Vec probability(Vec x) {
   const Vec n = round(x), f = x - n;
   Vec p = splat(1.5403530e-4f);
   for (const float c : kExp2) p = fma(p, f, splat(c));
-  return scale2(not_less(x, splat(-64.0f)), p, n);  // a NaN stays one
+  return scale2(not_less(x, splat(-64.0f)), p, n);  // keeps NaN
 }
 
 // ---- packing: up to 64 rows of a head, `width` columns
@@ -183,8 +183,8 @@ inline T* head_out(const Rows& x, i64 row, i64 head, i64 width) {
 }
 
 // Prefetches a tile's rows, up to row `end`, into the second-level cache while another tile is processed: a
-// head's rows are too short and too far apart for the hardware prefetcher. Inlined, for gcc leaves out calls
-// of a function that does nothing else.
+// head's rows are too short and too far apart for the hardware prefetcher. It is inlined, because gcc removes
+// calls of a function that does nothing else.
 template <class T>
 [[gnu::always_inline]] inline void fetch_rows(const Rows& x, i64 row, i64 end, i64 head_number, i64 width) {
   constexpr i64 kLine = 64 / sizeof(T);
@@ -192,46 +192,47 @@ template <class T>
     for (i64 c = 0; c < width; c += kLine) __builtin_prefetch(head<T>(x, r, head_number, width) + c, 0, 2);
 }
 
-// Sizes of packed tiles, and how products read them. In `rows` and `columns` a word holds neighbouring
-// columns of the head, in `pairs` neighbouring rows; with f32 `rows` and `pairs` are the same.
+// Sizes of packed tiles, and the way in which products read them. In `rows` and `columns` a word holds
+// neighbouring columns of the head, in `pairs` neighbouring rows; with f32 `rows` and `pairs` are the same.
 template <class T>
 struct Sizes {
   explicit Sizes(i64 head_width)
       : width(head_width), words(ceil_div(width, kPack<T>)), row(round_up(width, kLanes)) {}
   i64 width;
-  i64 words;  // that are summed over the width
-  i64 row;    // distance of packed rows
+  i64 words;  // for sums over the width
+  i64 row;    // distance between packed rows
 
-  static constexpr i64 kRowWords = kBlock / kPack<T>;  // words that are summed over the rows
+  static constexpr i64 kRowWords = kBlock / kPack<T>;  // for sums over the rows
 
-  // Summed over the width.
+  // Operands for sums over the width.
   Left left(const Word* x) const { return {x, row, 1}; }
-  static Right right(const Word* x) { return {x, kBlock}; }  // of `columns`
-  // Summed over the rows: x packed in pairs.
+  static Right right(const Word* x) { return {x, kBlock}; }  // packed by pack_columns
+  // Operands for sums over the rows; x is packed in pairs.
   Left left_pairs(const Word* x) const { return {x, 1, row}; }
   Right right_pairs(const Word* x) const { return {x, row}; }
 };
 
-// (rows, width) -> (64, words), left operand. One more row of zeros completes a pair.
+// (rows, width) -> (64, words), left operand. If the number of rows is odd, a row of zeros completes the last
+// pair.
 template <class T>
 inline void pack_rows(Word* y, const Sizes<T>& s, const T* x, i64 ldx, i64 rows) {
   widen(y, s.row, x, ldx, rows, s.width);
   if (rows % 2) __builtin_memset(y + rows * s.row, 0, static_cast<std::size_t>(s.row) * 4);
 }
-// (rows, width) -> (words, 64), right operand, zeros after `rows`.
+// (rows, width) -> (words, 64), right operand, with zeros after `rows`.
 template <class T>
 inline void pack_columns(Word* y, const Sizes<T>& s, const T* x, i64 ldx, i64 rows) {
   if (rows < kBlock) __builtin_memset(y, 0, static_cast<std::size_t>(s.words * kBlock) * 4);
   transpose(y, kBlock, x, ldx, rows, s.width);
 }
-// (rows, width) -> (64 / kPack, width), operand of either side that is summed over the rows, zeros after
-// them.
+// (rows, width) -> (64 / kPack, width), left or right operand for sums over the rows, with zeros after
+// `rows`.
 template <class T>
 inline void pack_pairs(Word* y, const Sizes<T>& s, const T* x, i64 ldx, i64 rows) {
   if (rows < kBlock) __builtin_memset(y, 0, static_cast<std::size_t>(s.kRowWords * s.row) * 4);
   interleave(y, s.row, x, ldx, rows, s.width);
 }
-// The reverse for results: x (width, 64) f32, times alpha -> y (rows, width).
+// Unpacks results: x (width, 64) f32, times alpha -> y (rows, width).
 template <class T>
 inline void unpack_columns(T* y, i64 ldy, const float* x, i64 rows, float alpha, const Sizes<T>& s,
                            Word* scratch) {
@@ -242,7 +243,7 @@ inline void unpack_columns(T* y, i64 ldy, const float* x, i64 rows, float alpha,
       store(y + r * ldy + c, splat(alpha) * load(f + r * s.row + c), smaller(kLanes, s.width - c));
 }
 
-// Cuts the workspace up.
+// Hands out pieces of the workspace.
 struct Workspace {
   Word* at;
   Word* words(i64 n) {

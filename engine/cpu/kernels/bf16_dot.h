@@ -1,5 +1,5 @@
-// The instructions that AVX512_BF16 adds; they treat denormals as zero. Without them plain AVX-512 rounds
-// f32 to bf16, and keeps denormals.
+// Wraps the instructions of AVX512_BF16, which treat denormals as zero. A target without them rounds f32 to
+// bf16 with plain AVX-512, which keeps denormals.
 #pragma once
 #include <immintrin.h>
 
@@ -9,17 +9,17 @@ namespace ft::cpu::FT_TARGET {
 namespace {
 
 #ifdef __AVX512BF16__
-// c + the two products in every word
+// c plus the two products in every word.
 inline __m512 dot(bf16, __m512 c, __m512i a, __m512i b) {
   return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
 }
 inline __m256i narrow_bf16(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
-// lower's elements, then upper's
+// Narrows lower's elements, then upper's.
 inline __m512i narrow_both(bf16, __m512 lower, __m512 upper) {
   return (__m512i)_mm512_cvtne2ps_pbh(upper, lower);
 }
 #else
-// To nearest, ties to even; a NaN stays a NaN.
+// Rounds to nearest, ties to even; a NaN stays a NaN.
 inline __m256i narrow_bf16(__m512 x) {
   const __m512i u = _mm512_castps_si512(x), upper = _mm512_srli_epi32(u, 16);
   const __m512i even = _mm512_and_si512(upper, _mm512_set1_epi32(1));

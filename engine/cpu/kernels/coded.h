@@ -1,10 +1,10 @@
-// Right operands in few bits. The elements are those of a dense matrix, scale * what a code stands for in
-// f32, rounded once to T, so that a product has the same bits as one with that matrix.
+// Right operands with 4- or 8-bit codes. An element is scale times the code's value in f32, rounded once to
+// T. A product therefore has the same bits as one with a dense matrix of such elements.
 //
-// Where a product sums over the matrix's columns, kLanes rows are decoded side by side: words of their codes
-// are transposed, 4 or 8 elements at once, and each becomes words of elements in the order in which they are
-// multiplied. Edges, and products that sum over rows, decode a few rows into a buffer in the first-level
-// cache and go on from there as with a dense matrix.
+// If a product sums over the matrix's columns, kLanes rows are decoded in parallel: words of their codes are
+// transposed, 4 or 8 elements at once, and become words of elements in the order of the multiplication.
+// Edges, and products that sum over rows, decode a few rows into a buffer in the first-level cache and then
+// work as with a dense matrix.
 #pragma once
 #include "engine/cpu/kernels/four_bit.h"
 #include "engine/cpu/kernels/int8.h"
@@ -20,8 +20,9 @@ inline bool has_codes(const ProductCall& call) {
 }
 inline void with_codes(const ProductTerm& t, const auto& f) { t.four_bit ? f(*t.four_bit) : f(*t.int8); }
 
-// Elements [from, from + count) of rows: `lead` of them until codes begin a word, `turns` in whole words of
-// kLanes for every row, and a rest. Rows that do not begin with a block have no turns.
+// Cuts elements [from, from + count) of rows into `lead` elements before the first word of codes, `turns`
+// elements in complete words of kLanes for every row, and a rest. Rows that do not begin with a block have no
+// turns.
 struct CodedRun {
   i64 lead, turns;
 };
@@ -33,7 +34,7 @@ inline CodedRun coded_run(const Q& q, i64 ld, i64 from, i64 count) {
   return {lead, (count - lead) / kTurn * kTurn};
 }
 
-// The elements' words for products of T: kPack of them, neighbours in a row.
+// Words of elements for products of T: kPack neighbours of a row each.
 template <class T>
 inline WordVec word_of(const Vec (&x)[kPack<T>]) {
   if constexpr (kPack<T> == 2)
@@ -42,15 +43,15 @@ inline WordVec word_of(const Vec (&x)[kPack<T>]) {
     return as_words(rounded(T{}, x[0]));
 }
 
-// f(k, g, word k of row i of group g in lane i) for Groups of kLanes rows from `row` on, ld elements apart,
-// and elements [from, from + count): whole turns.
+// Calls f(k, g, words) with word k of row i of group g in lane i, for Groups of kLanes rows from `row` on, ld
+// elements apart, and elements [from, from + count), which must be complete turns.
 template <class T, int Groups, class Q>
 [[gnu::always_inline]] inline void each_word(const Q& q, i64 row, i64 ld, i64 from, i64 count,
                                              const auto& f) {
   constexpr i64 kCodes = Codes<Q>::kOfWord, P = kPack<T>;
   const Codes<Q> values(q);
   const i64 blocks = ld / q.block;  // of a row
-  // The next rows' codes, fetched in the order in which they lie.
+  // Position of the next rows' codes, which are prefetched in memory order.
   i64 next = row * ld + Groups * kLanes * (ld + from);
   Vec scale[Groups];
   for (i64 k = 0; k < count; k += kLanes * kCodes) {
@@ -86,12 +87,12 @@ template <class T, int Groups, class Q>
   }
 }
 
-// Rows [from, from + count) of op(b), columns [col, col + cols), at most kTile, to `to`, ld words apart: by
-// way of a buffer.
+// Packs rows [from, from + count) of op(b), columns [col, col + cols), at most kTile, to `to`, with rows of
+// ld words; it decodes them in a buffer.
 template <class T, class Q>
 inline void pack_decoded(Word* to, i64 ld, const Q& q, const ProductTerm& t, i64 from, i64 count, i64 col,
                          i64 cols) {
-  constexpr i64 kStep = kLanes * 4;  // of the summed dimension: whole words, whole vectors
+  constexpr i64 kStep = kLanes * 4;  // in the summed dimension: complete words and vectors
   alignas(64) T dense[kTile * kStep];
   for (i64 k = 0; k < count; k += kStep) {
     const i64 n = smaller(kStep, count - k);

@@ -1,7 +1,7 @@
-// What the forms of coded matrices have in common: an operand Q has codes, and a scale for every block.
+// Common interface of coded matrices: an operand Q has codes, and a scale for every block.
 //   scale_of(q, block)           the scale
-//   decode(T* to, q, at, n)      elements [at, at + n), scale * what a code stands for, rounded to T
-//   Codes<Q>                     what whole words of codes stand for
+//   decode(T* to, q, at, n)      elements [at, at + n): scale times the code's value, rounded to T
+//   Codes<Q>                     values of complete words of codes
 #pragma once
 #include "engine/cpu/kernels/tile.h"
 

@@ -1,4 +1,4 @@
-// What ranks tell each other in few bits.
+// Compressed messages between ranks: signs, and blocks in 4 or 8 bits.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
 
@@ -8,7 +8,7 @@ namespace {
 constexpr i64 kBits = 8, kBlock = op::kWireBlock;
 static_assert(kBlock % kLanes == 0);
 
-// The bits of n signs of which there are `bytes`: f(byte, its first sign, how many it has).
+// Calls f(byte, its first sign, number of its signs) for each byte of the bits of n signs.
 template <class F>
 void each_byte(i64 n, Team& team, const F& f) {
   const i64 bytes = (n + kBits - 1) / kBits;
@@ -17,7 +17,7 @@ void each_byte(i64 n, Team& team, const F& f) {
   });
 }
 
-// What is not finite makes the scale, and with it all that is decoded, NaN.
+// The scale of a block; NaN if an element is not finite, which makes all decoded values NaN.
 float scale_of(const float* x, float most) {
   float largest = 0, poison = 0;
   for (i64 i = 0; i < kBlock; ++i) {
@@ -53,7 +53,7 @@ void decode(float* codes, const std::uint8_t* from, int bits) {
     for (i64 i = 0; i < kBlock; ++i) codes[i] = static_cast<float>((from[i / 2] >> (i % 2 * 4) & 15) - 8);
 }
 
-// f(row, block of it).
+// Calls f(row, block of the row) for all blocks.
 template <class F>
 void each_block(const View& x, Team& team, const F& f) {
   constexpr i64 kAtOnce = 16;

@@ -4,7 +4,7 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-// core's to_float(f16) with its branches as selections.
+// core's to_float(f16), with selections in place of its branches.
 inline float widen(f16 v) {
   const std::uint32_t sign = std::uint32_t{v.bits & 0x8000u} << 16, rest = v.bits & 0x7fffu;
   const std::uint32_t infinite = 0x7f800000u | rest << 13, normal = (rest << 13) + 0x38000000u;
@@ -16,7 +16,7 @@ inline float widen(f16 v) {
 inline float widen(bf16 v) { return to_float(v); }
 inline float widen(float v) { return v; }
 
-// And core's from_float.
+// core's from_float, likewise.
 inline void narrow(f16& y, float v) {
   const auto u = __builtin_bit_cast(std::uint32_t, v);
   const std::uint32_t a = u & 0x7fffffffu;
@@ -30,7 +30,7 @@ inline void narrow(f16& y, float v) {
 inline void narrow(bf16& y, float v) { from_float(y, v); }
 inline void narrow(float& y, float v) { y = v; }
 
-// All bits of the exponent, which only NaN and Inf have set.
+// A mask of all bits of the exponent; only NaN and Inf have all of them set.
 constexpr std::uint32_t exponent(float) { return 0x7f800000u; }
 constexpr std::uint16_t exponent(bf16) { return 0x7f80u; }
 constexpr std::uint16_t exponent(f16) { return 0x7c00u; }
@@ -53,7 +53,8 @@ void convert(void* to, DType to_type, const void* from, DType from_type, std::in
 }
 
 std::int64_t find_nonfinite(const void* data, DType type, std::int64_t n) {
-  static constexpr std::int64_t kBlock = 4096;  // one test a block, then a search in the one that fails it
+  // one test per block, then a search in the block that fails it
+  static constexpr std::int64_t kBlock = 4096;
   return with_weight_type(type, [&](auto kind) -> std::int64_t {
     using Bits = decltype(exponent(kind));
     const auto* bits = static_cast<const Bits*>(data);

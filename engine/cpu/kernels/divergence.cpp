@@ -1,5 +1,5 @@
-// How far rows of a student's logits are from a teacher's: sweeps over two rows that stay in the second-level
-// cache. Logarithms of mixtures are taken lane by lane.
+// The divergence of a student's rows of logits from a teacher's: passes over two rows that stay in the
+// second-level cache. Logarithms of mixtures are computed lane by lane.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr float kLog2e = static_cast<float>(math::kLog2e);
 constexpr float kLowest = -__builtin_huge_valf();
-constexpr float kLeast = 1e-37f;  // of a mixture's probability, whose logarithm stays finite
+constexpr float kLeast = 1e-37f;  // smallest probability of a mixture, so that its logarithm stays finite
 
 Vec present(Whole, Vec x) { return x; }
 Vec present(Part part, Vec x) { return select(first_lanes(part.n), x, zero()); }
@@ -52,7 +52,7 @@ struct Pair {
     const Vec m = splat(1 - beta) * student.probability(part, i) + splat(beta) * teacher.probability(part, i);
     return log(max(m, splat(kLeast)));
   }
-  // What p, or q, is compared with: the other one, or the mixture.
+  // Logarithm of the distribution that p, or q, is compared with: the other one, or the mixture.
   Vec log_other(auto part, i64 i) const { return beta == 1 ? teacher.log_p(part, i) : log_mixture(part, i); }
   float from_student(i64 n) const {  // KL(p || ...)
     if (beta == 0) return 0;
@@ -67,7 +67,7 @@ struct Pair {
       return teacher.probability(part, i) * (teacher.log_p(part, i) - other);
     });
   }
-  // The slope by logits / T; kl is from_student's.
+  // The gradient by logits / T; kl is the result of from_student.
   Vec slope(auto part, i64 i, float kl) const {
     const Vec p = student.probability(part, i);
     if (beta == 0) return p - teacher.probability(part, i);

@@ -1,4 +1,4 @@
-// Elements that draw random numbers: dropout's, and those that noise is added to.
+// Elements that draw random numbers, for dropout and noise.
 #pragma once
 #include "engine/cpu/kernels/loops.h"
 #include "engine/cpu/kernels/philox.h"
@@ -7,7 +7,7 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-// Draws of kBlock elements at a time, with sixteen counters.
+// Draws kBlock uniform numbers at a time, with sixteen counters.
 struct Uniforms {
   static constexpr i64 kBlock = 4 * kCounters;
   static void draw(float (&u)[kBlock], const std::uint32_t (&low)[kCounters],
@@ -36,18 +36,18 @@ inline void draw_block(float (&u)[Draws::kBlock], std::uint64_t block, std::uint
   Draws::draw(u, low, high, key);
 }
 
-// The numbers of elements: the first one's, and from one row's to the next.
+// Numbers of elements: number of the first element, and distance from one row to the next.
 struct Numbers {
   i64 first, columns;
 };
 
-// f(row, column, count, u): pieces of all rows with what their elements draw.
+// Calls f(row, column, count, u) for pieces of all rows, with the random numbers of their elements.
 template <class Draws, class F>
 void each_with_draws(const View& y, bool all_dense, Numbers number, std::uint64_t key, Team& team, F f) {
   constexpr i64 kBlock = Draws::kBlock;
   each_span(y.rows, y.cols, all_dense && number.columns == y.cols, team, [&](i64 row, i64 column, i64 count) {
-    const i64 first = number.first + row * number.columns + column;  // of the span's first element
-    float u[kBlock + kLanes];  // loads go beyond the numbers, not their use
+    const i64 first = number.first + row * number.columns + column;  // number of the span's first element
+    float u[kBlock + kLanes];  // loads may reach beyond the numbers; such lanes are not used
     float(&numbers)[kBlock] = reinterpret_cast<float(&)[kBlock]>(u);
     for (i64 i = 0; i < count;) {
       const i64 skip = (first + i) % kBlock, n = least(kBlock - skip, count - i);
@@ -58,9 +58,10 @@ void each_with_draws(const View& y, bool all_dense, Numbers number, std::uint64_
   });
 }
 
-// Dropout of a piece of a row: kept elements grow. Without dropout all are kept and grow by 1.
+// Dropout of a piece of a row: kept elements are scaled up by `growth`. Without dropout all are kept, and
+// growth is 1.
 struct Drawn {
-  const float* u;  // null: without
+  const float* u;  // null: no dropout
   Vec limit, growth;
   template <class Part>
   Vec kept(Part part, i64 i, Vec x) const {
@@ -68,7 +69,7 @@ struct Drawn {
   }
 };
 
-// f(row, column, count, drawn): pieces of all rows.
+// Calls f(row, column, count, drawn) for pieces of all rows.
 template <class F>
 void each_dropped(const View& y, bool all_dense, const op::Drop& drop, Team& team, F f) {
   if (drop.p == 0)

@@ -1,4 +1,4 @@
-// Steps of optimizers whose states are in 8 bits: a block at a time is decoded, stepped, and coded anew.
+// Steps of optimizers whose states are in 8 bits: each block is decoded, stepped, and encoded again.
 #pragma once
 #include "engine/core/dynamic_lines.h"
 #include "engine/cpu/kernels/step_each.h"
@@ -6,7 +6,7 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-// A state: codes of the dynamic map, and of each block the largest magnitude.
+// A state: codes of the dynamic map, and the largest magnitude of each block.
 class CodedState {
  public:
   CodedState(const Tensor& codes, const Tensor& largest, bool has_signs)
@@ -16,7 +16,7 @@ class CodedState {
         bounds_(dynamic_bounds(has_signs).data()),
         lines_(dynamic_lines(has_signs)) {}
 
-  // x (n): n elements of a block.
+  // x (n): receives n elements of a block.
   void decode(float* x, i64 block, i64 n) const {
     const std::uint8_t* codes = codes_ + block * op::kCodedBlock;
     const ByteTable values = byte_table(map_);
@@ -31,7 +31,7 @@ class CodedState {
     largest_[block] = top;
     const float by = top > 0 ? top : 1;
     i64 i = 0;
-    if (by > 1e-30f && by < 1e30f) {  // so that x / by is x (1 / by) but for rounding
+    if (by > 1e-30f && by < 1e30f) {  // so that x / by equals x (1 / by) except for rounding
       const Lines lines(lines_, by);
       for (; i + kLanes <= n; i += kLanes) {
         unsigned unsure = lines.encode(codes + i, load(x + i));
@@ -45,7 +45,7 @@ class CodedState {
   }
 
  private:
-  // In registers.
+  // The lines of DynamicLines, in registers.
   struct Lines {
     Lines(const DynamicLines& l, float by)
         : scale(table(l.scale.data(), 1)),
@@ -56,7 +56,7 @@ class CodedState {
           from_bits(splat(l.from_bits)),
           zero_code(splat(l.zero)) {}
 
-    // Codes of x / by; the lanes whose codes may be one off.
+    // Writes codes of x / by; returns a bit for each lane whose code may be off by one.
     [[gnu::always_inline]] inline unsigned encode(std::uint8_t* codes, Vec x) const {
       const Vec y = x * shrink, a = max(abs(y), splat(DynamicLines::kLeast));
       const WordVec line = to_integers(fma(from_integers(as_words(a)), by_bits, from_bits));
@@ -78,7 +78,7 @@ class CodedState {
   const DynamicLines& lines_;
 };
 
-// f(x, gradient) on vectors of master and states, which change, and of grad.
+// Calls f(x, gradient) on vectors of the master and the states, which it changes, and of grad.
 template <std::size_t N, class F>
 void step_each_block(const Tensor& master, const CodedState (&states)[N], const Tensor& grad, Team& team,
                      const F& f) {
@@ -104,7 +104,7 @@ void step_each_block(const Tensor& master, const CodedState (&states)[N], const 
     });
     for (std::size_t k = 0; k < N; ++k) states[k].encode(block, decoded[k], n, largest(most[k]));
   };
-  each_span(1, elements_of(grad), true, team, [&](i64, i64 first, i64 count) {  // of whole blocks
+  each_span(1, elements_of(grad), true, team, [&](i64, i64 first, i64 count) {  // spans of complete blocks
     for (i64 at = 0; at < count; at += op::kCodedBlock) step(first + at, least(op::kCodedBlock, count - at));
   });
 }

@@ -1,6 +1,6 @@
-// Products of a few rows with a matrix whose rows are summed over, y = x W^T: what generation is made of. W
-// is read once from memory and is all the work, so nothing of it is packed: kLanes of its rows are turned
-// round in registers, kLanes words at a time. Sums are taken in the order of products.cpp, bit by bit.
+// Products of a few rows with a matrix that is summed over its columns, y = x W^T: most of the work of
+// generation. Reading W once from memory takes all the time, so W is not packed: kLanes of its rows are
+// transposed in registers, kLanes words at a time. Sums have the order, and so the bits, of products.cpp.
 #pragma once
 #include "engine/cpu/kernels/in_rows.h"
 #include "engine/cpu/kernels/tile.h"
@@ -8,8 +8,8 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-constexpr i64 kFewRows = 4;    // more of them pay for packing
-constexpr i64 kFewGroups = 2;  // of kLanes columns: independent chains of sums
+constexpr i64 kFewRows = 4;    // with more rows, packing pays off
+constexpr i64 kFewGroups = 2;  // of kLanes columns each: independent chains of sums
 constexpr i64 kFewColumns = kFewGroups * kLanes;
 static_assert(kTile % kFewColumns == 0);
 
@@ -20,17 +20,17 @@ inline bool is_few_rows(const ProductCall& call) {
   return true;
 }
 
-// The words to cut depths by (Depths): runs of codes stay whole where that is free to choose.
+// Number of words that depths are a multiple of (Depths). With any_order, runs of codes are not cut.
 template <class T>
 i64 step_of_depths(const ProductCall& call) {
   return call.any_order && has_codes(call) ? kRun / kPack<T> : 1;
 }
 
 struct FewRows {
-  const Part* parts;  // of whole depths
+  const Part* parts;  // complete depths
   i64 count, rows, col, cols;
-  bool add;        // added to the existing sums
-  bool any_order;  // ProductCall's
+  bool add;        // add to the existing sums
+  bool any_order;  // see ProductCall
 };
 
 // r[k] lane i: word k of row i of w.
@@ -43,20 +43,20 @@ template <class T>
     transpose_in_registers(r);
   }
 }
-// The same at an edge: of `rows` rows and `count` elements.
+// Does the same at an edge: reads `rows` rows and `count` elements.
 template <class T>
 inline void turned(WordVec (&r)[kLanes], const T* w, i64 ld, i64 rows, i64 count) {
   for (int i = 0; i < kLanes; ++i) r[i] = i < rows ? load_row(w + i * ld, count) : as_words(zero());
   transpose_in_registers(r);
 }
 
-// x of a few rows: word (r, k) at data + r * row + k * step bytes.
+// A few rows of x: word (r, k) is at data + r * row + k * step bytes.
 struct Left {
   const std::byte* data;
   i64 row, step;
 };
 
-// acc[r] += x w^T of kLanes rows of w, from element k on, a word of each lane's row at a time.
+// acc[r] += x w^T for kLanes rows of w, from element k on, with one word of each lane's row at a time.
 template <class T, int Rows>
 [[gnu::always_inline]] inline void add_turned(Vec (&acc)[Rows], const Left& x, const WordVec (&w)[kLanes],
                                               i64 k, i64 words) {
@@ -68,9 +68,9 @@ template <class T, int Rows>
       acc[r] = multiply_add<T>(acc[r], splat_word(word_at(at + r * x.row + j * x.step)), w[j]);
 }
 
-// acc[g][r] += x w^T over `count` elements, a multiple of a turn; row c of w belongs to lane c % kLanes of
-// group c / kLanes. Sums of one column depend on each other, so the groups take turns, and all stay in
-// registers. As many elements from `next` on are prefetched, in the order in which they lie.
+// acc[g][r] += x w^T over `count` elements, a multiple of a turn; row c of w is in lane c % kLanes of group c
+// / kLanes. Sums of one column depend on each other, so the groups take turns, and all stay in registers. The
+// `count` elements from `next` on are prefetched in memory order.
 template <class T, i64 Turn, int Rows>
 inline void add_turns(Vec (&sums)[kFewGroups][Rows], const Left& x, const T* w, i64 ld, i64 count,
                       const T* next) {
@@ -91,12 +91,13 @@ inline void add_turns(Vec (&sums)[kFewGroups][Rows], const Left& x, const T* w, 
   __builtin_memcpy(&sums, &acc, sizeof acc);
 }
 
-// The same with any count, and `cols` rows of w.
+// Does the same with any count, and `cols` rows of w.
 template <class T, int Rows>
 inline void add_few(Vec (&acc)[kFewGroups][Rows], const Left& x, const T* w, i64 ld, i64 cols, i64 count,
                     const T* next) {
   constexpr i64 kStep = kLanes * kPack<T>, kLine = larger(kStep, 64 / sizeof(T));
-  // Rows a multiple of 4096 bytes apart push each other out of the cache: a line of each is used up at once.
+  // Rows whose distance is a multiple of 4096 bytes evict each other from the cache, so a full line of each
+  // row is used at once.
   const bool crowded = ld * static_cast<i64>(sizeof(T)) % 4096 == 0;
   const i64 turn = crowded ? kLine : kStep, whole = cols < kFewColumns ? 0 : count / turn * turn;
   if (crowded)
@@ -111,11 +112,11 @@ inline void add_few(Vec (&acc)[kFewGroups][Rows], const Left& x, const T* w, i64
     }
 }
 
-// The same of a coded matrix, by way of a buffer.
+// Does the same for a coded matrix, which it decodes in a buffer.
 template <class T, int Rows, class Q>
 inline void add_decoded(Vec (&acc)[kFewGroups][Rows], const Left& x, const Q& q, i64 ld, i64 col, i64 cols,
                         i64 from, i64 count) {
-  constexpr i64 kStep = 8 * kLanes;  // elements decoded at a time: whole vectors, whole words
+  constexpr i64 kStep = 8 * kLanes;  // elements decoded at a time: complete vectors and words
   alignas(64) T dense[kFewColumns * kStep];
   for (i64 k = 0; k < count; k += kStep) {
     const i64 n = smaller(kStep, count - k);
@@ -144,7 +145,7 @@ inline void add_coded(Vec (&sums)[kFewGroups][Rows], const Left& x, const Q& q, 
   add_decoded<T>(sums, after(rest), q, ld, col, cols, from + rest, count - rest);
 }
 
-// The same with rows [col, col + cols) of a part's b.
+// Does the same for rows [col, col + cols) of a part's b.
 template <class T, int Rows>
 inline void add_part(Vec (&acc)[kFewGroups][Rows], const Part& p, i64 col, i64 cols, bool any_order) {
   const ProductTerm& t = *p.term;
@@ -183,7 +184,7 @@ void few_rows(float* sum, i64 ld, const FewRows& f) {
   }
 }
 
-// sum (rows, cols), ld apart, a multiple of kFewColumns = or += the parts' products
+// sum (rows, cols), with rows of ld, a multiple of kFewColumns, = or += the parts' products.
 template <class T>
 void few_rows(float* sum, i64 ld, const FewRows& f) {
   if (f.rows == 1) return few_rows<T, 1>(sum, ld, f);

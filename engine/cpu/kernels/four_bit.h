@@ -11,7 +11,7 @@ inline float scale_of(const FourBitOperand& q, i64 block) {
                       q.nested_offset);
 }
 
-// Elements [at, at + n) of one block.
+// Decodes elements [at, at + n) of one block.
 template <class T>
 inline void decode_in_block(T* to, const FourBitOperand& q, i64 at, i64 n, float absmax) {
   if (at % 2 != 0) {  // the low half of a byte
@@ -39,13 +39,13 @@ inline void decode(T* to, const FourBitOperand& q, i64 at, i64 n) {
   }
 }
 
-// What a word of codes stands for, before it is scaled.
+// Values of a word of codes, before they are scaled.
 template <>
 struct Codes<FourBitOperand> {
   static constexpr i64 kOfWord = 8;
   explicit Codes(const FourBitOperand& q) : values(table(q.values.of, 1)) {}
   static const std::uint8_t* at(const FourBitOperand& q, i64 i) { return q.codes + i / 2; }
-  // The values of code i of every word: two codes a byte, the high half first.
+  // Values of code i of every word: a byte has two codes, the high half first.
   Vec operator()(WordVec w, int i) const {
     return look_up(values, shifted_right(w, i % 2 == 0 ? i * 4 + 4 : i * 4 - 4));
   }

@@ -42,7 +42,7 @@ void backward(const View& dgate, const View& dup, const View& dy, const View& ga
   });
 }
 
-// g(std::integral_constant-like tag, T{})
+// Passes an activation as a type: calls are g(Tag<f>, T{}).
 template <Activation f>
 struct Tag {
   static constexpr Activation value = f;

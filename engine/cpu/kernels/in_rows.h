@@ -1,9 +1,9 @@
-// Products of a few rows with a coded matrix, row by row of the matrix: vectors of its codes as they lie,
-// with nothing to transpose, and one table for a block of 4-bit codes. About twice as fast as few_rows.h, but
-// sums are taken in an order of their own, so this is for answers that need not have the bits that larger
-// products give (ProductCall::any_order). 4-bit elements are those of coded.h. Codes in 8 bits, which every
-// type holds exactly, are summed as they are, block by block, and the sums are scaled, so that these elements
-// are not even rounded to T. A row's sums do not depend on the other rows.
+// Products of a few rows with a coded matrix, row by row of the matrix: vectors of its codes are used in
+// memory order, nothing is transposed, and one table serves a block of 4-bit codes. This is about twice as
+// fast as few_rows.h, but sums have another order, so it is for generation whose results need not have the
+// bits of larger products (ProductCall::any_order). 4-bit elements have the values of coded.h. 8-bit codes,
+// which every type holds exactly, are summed without scales, block by block, and the sums are scaled; these
+// elements are therefore not rounded to T. A row's sums do not depend on the other rows.
 #pragma once
 #include "engine/cpu/kernels/coded.h"
 #include "engine/cpu/kernels/parts.h"
@@ -11,10 +11,10 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-constexpr i64 kRun = 64;         // elements of a row at a time: of one block
-constexpr int kRowsAbreast = 4;  // of the matrix: independent chains of sums
+constexpr i64 kRun = 64;         // elements of a row at a time, all in one block
+constexpr int kRowsAbreast = 4;  // rows of the matrix: independent chains of sums
 
-// Words of x, in the order in which a run of codes becomes elements.
+// Arranges words of x in the order in which a run of codes becomes elements.
 template <class T>
 inline void arrange(Word* to, const Word* x, i64 count, const FourBitOperand&) {
   for (i64 i = 0; i < count / kPack<T>; i += kRun / kPack<T>)
@@ -31,7 +31,7 @@ inline void arrange(Word* to, const Word* x, i64 count, const Int8Operand&) {
     __builtin_memcpy(to, x, static_cast<std::size_t>(count) * sizeof(Word));
 }
 
-// acc[r] += the products of a run of codes with x, whose rows lie kDepth words apart, lane by lane.
+// acc[r] += the products of a run of codes with x, lane by lane; rows of x are kDepth words apart.
 template <class T, int Rows>
 [[gnu::always_inline]] inline void add_words(Vec (&acc)[Rows], const Word* x, WordVec w) {
 #pragma GCC unroll 4
@@ -43,7 +43,7 @@ template <class T, int Rows>
   const Table scaled = table(q.values.of, scale);
   if constexpr (kPack<T> == 2) {
     const WordVec values = pair_table(T{}, scaled), both = load_bytes(T{}, codes);
-    add_words<T>(acc, x, look_up_pairs(T{}, values, shifted_right(both, 4)));  // a byte's first code
+    add_words<T>(acc, x, look_up_pairs(T{}, values, shifted_right(both, 4)));  // the first code of each byte
     add_words<T>(acc, x + kLanes, look_up_pairs(T{}, values, both));
   } else {
 #pragma GCC unroll 8
@@ -73,7 +73,8 @@ struct Scales {
   const float* at;
   i64 stride;
 };
-// From block `first` to `last` of Columns rows from `row` on; where they are coded themselves, in `decoded`.
+// Scales of blocks `first` to `last` of Columns rows from `row` on; scales that are codes themselves are
+// decoded into `decoded`.
 template <int Columns, i64 Most>
 inline Scales scales_of(float (&)[Columns][Most], const Int8Operand& q, i64 row, i64 blocks, i64 first, i64) {
   return {q.scales + row * blocks + first, blocks};
@@ -87,7 +88,7 @@ inline Scales scales_of(float (&decoded)[Columns][Most], const FourBitOperand& q
   return {decoded[0], Most};
 }
 
-// Elements [from, from + count) of each row of a matrix w, ld apart.
+// Elements [from, from + count) of each row of a matrix w; rows are ld elements apart.
 template <class Q>
 struct CodedRows {
   const Q& q;
@@ -97,10 +98,10 @@ struct CodedRows {
   }
 };
 
-// dots[r * ldd + c] = x w^T of Columns rows of w from row `col` on.
+// dots[r * ldd + c] = x w^T for Columns rows of w from row `col` on.
 template <class T, int Rows, int Columns, class Q>
 inline void dot_rows(float* dots, i64 ldd, const Word* x, const CodedRows<Q>& w, i64 col) {
-  constexpr i64 kBytes = kRun / Codes<Q>::kOfWord * static_cast<i64>(sizeof(Word));  // of a run's codes
+  constexpr i64 kBytes = kRun / Codes<Q>::kOfWord * static_cast<i64>(sizeof(Word));  // bytes of a run's codes
   const int shift = __builtin_ctzll(static_cast<unsigned long long>(w.q.block));
   const auto* codes = Codes<Q>::at(w.q, col * w.ld + w.from);
   const i64 next = w.ld / kRun * kBytes, runs = w.count / kRun;
@@ -126,7 +127,7 @@ inline void dot_rows(float* dots, i64 ldd, const Word* x, const CodedRows<Q>& w,
     for (int r = 0; r < Rows; ++r) dots[r * ldd + c] = sum(acc[c][r]);
 }
 
-// sums[g][r] lane i += x w^T of row col + g * kLanes + i of w, of `cols` rows, in runs; x's rows lie `row`
+// sums[g][r] lane i += x w^T for row col + g * kLanes + i of w, of `cols` rows, in runs; x's rows are `row`
 // bytes apart.
 template <class T, int Groups, int Rows, class Q>
 inline void add_in_rows(Vec (&sums)[Groups][Rows], const std::byte* x, i64 row, const CodedRows<Q>& w,

@@ -19,13 +19,13 @@ inline void decode(T* to, const Int8Operand& q, i64 at, i64 n) {
   }
 }
 
-// What a word of codes stands for, before it is scaled.
+// Values of a word of codes, before they are scaled.
 template <>
 struct Codes<Int8Operand> {
   static constexpr i64 kOfWord = 4;
   explicit Codes(const Int8Operand&) {}
   static const std::int8_t* at(const Int8Operand& q, i64 i) { return q.codes + i; }
-  Vec operator()(WordVec w, int i) const { return signed_byte(w, i); }  // of code i of every word
+  Vec operator()(WordVec w, int i) const { return signed_byte(w, i); }  // code i of every word
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The table of one target; compiled once per target like the kernels themselves.
+// The table of kernels of one target; compiled once per target like the kernels themselves.
 #include "engine/cpu/kernels/kernels.h"
 
 namespace ft::cpu::FT_TARGET {

@@ -1,5 +1,5 @@
-// The kernels of every target, as tables of plain functions: the way out of the per-target namespaces. What
-// crosses takes pointers and numbers only, never a class or template of the standard library.
+// The kernels of every target, as tables of plain functions, through which other code reaches the per-target
+// namespaces. Arguments are only pointers and numbers, never a class or template of the standard library.
 #pragma once
 #include "engine/cpu/kernels/attention.h"
 #include "engine/cpu/kernels/leaf.h"
@@ -15,7 +15,8 @@ struct Kernels {
   const LeafKernels& leaf;
 };
 
-// kBf16Dot: bf16 is multiplied as it is (AVX512_BF16), two elements a word; else it becomes f32 first.
+// kBf16Dot: bf16 is multiplied directly (AVX512_BF16), two elements a word; otherwise it is first converted
+// to f32.
 namespace avx2 {
 constexpr bool kBf16Dot = false;
 const Kernels& kernels();

@@ -5,7 +5,7 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-// x - mean, zero where a partial vector ends: sums must not see those lanes.
+// x - mean, with zeros after the end of a partial vector, so that sums ignore those lanes.
 template <class T>
 inline Vec centred(Whole part, const T* p, Vec mean) {
   return part.load(p) - mean;
@@ -15,7 +15,7 @@ inline Vec centred(Part part, const T* p, Vec mean) {
   return select(first_lanes(part.n), part.load(p) - mean, zero());
 }
 
-// 1 where there is none.
+// The weight; 1 if there is none.
 template <class P, class T>
 inline Vec weight(P part, const T* w, i64 i) {
   return w ? part.load(w + i) : splat(1.0f);

@@ -1,6 +1,6 @@
-// Everything that is neither a product nor attention: the table every target fills. engine/ops says what each
-// operation computes; shapes, types and indices have been checked. Sums are taken in an order that depends on
-// the shapes only.
+// The kernels that are neither products nor attention: the table that every target fills. engine/ops
+// describes each operation; shapes, types and indices have been checked. The order of sums depends only on
+// the shapes.
 #pragma once
 #include "engine/cpu/team.h"
 #include "engine/ops/all.h"
@@ -8,7 +8,7 @@
 
 namespace ft::cpu {
 
-// All operations but those that CpuOps computes itself: rows are copied as bytes.
+// All operations except those that CpuOps computes itself, which include copies of rows as bytes.
 using LeafOps = Without<AllOps, op::Products, op::NarrowGrad, op::Attention, op::AttentionGrad,
                         op::AttentionRanges, op::Embedding, op::GatherRows, op::ScatterRows>;
 using LeafKernels = OpTable<LeafOps, Team>;

@@ -1,4 +1,4 @@
-// The leaf kernels of one target, spread over several files; leaf.cpp puts them into the table.
+// The leaf kernels of one target, defined in several files; leaf.cpp puts them into the table.
 #pragma once
 #include "engine/cpu/kernels/leaf.h"
 

@@ -1,4 +1,4 @@
-// What rows of logits show beside their loss, a few passes over a row that stays in the second-level cache.
+// Statistics of rows of logits: a few passes over a row that stays in the second-level cache.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
 
@@ -8,7 +8,7 @@ namespace {
 constexpr float kLog2e = static_cast<float>(math::kLog2e);
 constexpr float kLowest = -__builtin_huge_valf();
 
-// f(x - top) of the lanes that there are, else 0: sums must not see the others.
+// f(x - top), with zeros after the end of a partial vector, so that sums ignore those lanes.
 template <class T, class F>
 inline Vec below_top(Whole part, const T* p, Vec top, F f) {
   return f(part.load(p) - top);

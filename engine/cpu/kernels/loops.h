@@ -1,5 +1,6 @@
-// How leaf kernels go over their elements: spans of rows shared out to team, vectors of lanes within a
-// span, the last of them partial. What a thread computes for an element never depends on which thread it is.
+// Loops of leaf kernels over elements: the team's threads share spans of rows, and a span is processed in
+// vectors of lanes, the last of them partial. An element's result never depends on the thread that computes
+// it.
 #pragma once
 #include "engine/cpu/kernels/leaf.h"
 #include "engine/cpu/kernels/vec_math.h"
@@ -11,15 +12,14 @@ using i64 = std::int64_t;
 
 inline i64 least(i64 a, i64 b) { return a < b ? a : b; }
 
-// f(item) for all items of the given number of elements: waking a thread costs a few microseconds, the work
-// of some thousand elements.
+// Calls f(item) for all items, which have `elements` elements together. Few elements are processed alone:
+// waking a thread costs a few microseconds, as much as some thousand elements.
 template <class F>
 inline void each_item(i64 items, i64 elements, Team& team, const F& f) {
   share_out(team, items, elements < 16384, [&](i64 i, int) { f(i); });
 }
 
-// ---- one row
-// How a vector is loaded and stored: whole, or the first n lanes.
+// Loads and stores of a vector: all lanes, or the first n.
 struct Whole {
   template <class T>
   Vec load(const T* p) const {
@@ -42,7 +42,7 @@ struct Part {
   }
 };
 
-// f(part, i) for i = 0, kLanes, ... up to n.
+// Calls f(part, i) for i = 0, kLanes, ... up to n.
 template <class F>
 inline void each_vector(i64 n, F f) {
   i64 i = 0;
@@ -66,13 +66,13 @@ inline Vec reduce(i64 n, Vec start, F f, Combine combine) {
   return combine(combine(a, b), combine(c, d));
 }
 template <class F>
-inline float sum_over(i64 n, F f) {  // the lanes that f has no elements for must be zero
+inline float sum_over(i64 n, F f) {  // lanes for which f has no elements must be zero
   return sum(reduce(n, zero(), f, [](Vec x, Vec y) { return x + y; }));
 }
 
-// The sum of finite numbers over a row as long as a vocabulary, where thousands of small ones count beside a
-// large one: runs of 64 vectors, added with the rest that each addition rounds away (TwoSum, Knuth 1969). As
-// in sum_over, the lanes that f has no elements for must be zero.
+// The sum of finite numbers over a row as long as a vocabulary, in which thousands of small ones matter next
+// to a large one. Runs of 64 vectors are added together with the rounding error of each addition (TwoSum,
+// Knuth 1969). As in sum_over, lanes for which f has no elements must be zero.
 template <class F>
 inline float sum_over_many(i64 n, F f) {
   constexpr i64 kRun = 64 * kLanes;
@@ -91,7 +91,7 @@ inline float sum_over_many(i64 n, F f) {
 // ---- many rows
 inline bool dense(const View& t) { return t.stride == t.cols || t.rows <= 1; }
 
-// f(row, column, count) over pieces of all rows; when all is dense, of one long row.
+// Calls f(row, column, count) for pieces of all rows; if all is dense, for pieces of one long row.
 template <class F>
 inline void each_span(i64 rows, i64 cols, bool all_dense, Team& team, F f) {
   constexpr i64 kSpan = 4096;
@@ -111,8 +111,8 @@ inline void each_row(i64 rows, i64 cols, Team& team, F f) {
   each_item(rows, rows * cols, team, f);
 }
 
-// y[column] += sum over rows of f(part, row, column), in f32: 64 rows at a time, so that the rounding of long
-// sums stays small. A block of columns is one thread's.
+// y[column] += sum over rows of f(part, row, column), in f32: 64 rows at a time, so that the rounding error
+// of long sums stays small. One thread computes a block of columns.
 template <class F>
 inline void add_column_sums(float* y, i64 rows, i64 cols, Team& team, F f) {
   constexpr i64 kBlock = 4 * kLanes, kRows = 64;
@@ -135,7 +135,7 @@ template <class T>
 inline T* at(const View& t, i64 row) {
   return static_cast<T*>(t.data) + row * t.stride;
 }
-// f(T{}) for the element type, f32, bf16 or f16.
+// Calls f(T{}) with the element type: f32, bf16 or f16.
 template <class F>
 inline void with_float(DType type, F f) {
   if (type == DType::bf16)

@@ -1,6 +1,6 @@
-// Cross-entropy of rows of logits, which may become their gradient in place: three passes over a row that
-// stays in the second-level cache. Where a row's logits are columns of a longer one, the third follows once
-// the sums of all its columns are known.
+// Cross-entropy of rows of logits, which may be replaced by their gradient: three passes over a row that
+// stays in the second-level cache. If a row's logits are only some of its columns, the third pass runs once
+// the sums of all columns are known.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
 
@@ -10,7 +10,7 @@ namespace {
 constexpr float kLog2e = static_cast<float>(math::kLog2e);
 constexpr float kLowest = -__builtin_huge_valf();
 
-// exp(x - top) with zeros where a partial vector ends: sums must not see those lanes.
+// exp(x - top), with zeros after the end of a partial vector, so that sums ignore those lanes.
 template <class T>
 inline Vec powers(Whole part, const T* p, Vec top) {
   return exp2((part.load(p) - top) * splat(kLog2e));
@@ -30,14 +30,14 @@ inline Vec logits_or_lowest(Part part, const T* p) {
 }
 
 struct RowSums {
-  float top, total, logit, sum;  // total: of exp(x - top)
+  float top, total, logit, sum;  // total: sum of exp(x - top)
 };
 
-// The sums over n logits; `sum` only where it is wanted.
+// The sums over n logits; `sum` only if it is wanted.
 template <class T>
 RowSums sums_of(const T* p, i64 n, i64 target, bool wanted) {
   RowSums s{};
-  // A NaN may be missed here; the sum then has it.
+  // A NaN may be missed here; it then appears in the sum.
   s.top = largest(reduce(
       n, splat(kLowest), [&](auto part, i64 i) { return logits_or_lowest(part, p + i); },
       [](Vec a, Vec b) { return max(a, b); }));
@@ -47,7 +47,7 @@ RowSums sums_of(const T* p, i64 n, i64 target, bool wanted) {
   return s;
 }
 
-// The sums over all of a row's columns: `parts` has those of each part's rows.
+// The sums over all of a row's columns, from the sums of each part.
 RowSums sums_of(const View& parts, i64 rows, i64 row) {
   RowSums s{kLowest, 0, 0, 0};
   for (i64 i = row; i < parts.rows; i += rows) {

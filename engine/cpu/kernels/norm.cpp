@@ -100,7 +100,7 @@ void compute(const op::Rope& op, Team& team) {
   with_float(op.x.dtype, [&](auto t) { rotate<decltype(t)>(op, team); });
 }
 
-// A block of columns is one thread's, and it takes the rows in order.
+// Gives each thread blocks of columns; a block takes the rows in order.
 void compute(const op::EmbeddingGrad& op, Team& team) {
   constexpr i64 kBlock = 64;
   const View dtable = view_of(op.dtable), dy = view_of(op.dy);

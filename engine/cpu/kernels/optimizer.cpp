@@ -1,4 +1,4 @@
-// Sums of f32 in f64, and the optimizers' updates: dense f32.
+// Sums of f32 in f64, and the optimizers' updates, on dense f32.
 #include "engine/cpu/kernels/eight_bit.h"
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/step_each.h"
@@ -6,7 +6,7 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-// The sum of f(x[i]) in f64: at most 256 parts, whose number and bounds depend on n only, added in order.
+// The sum of f(x[i]) in f64: at most 256 parts, whose number and bounds depend only on n, added in order.
 template <class F>
 double sum_in_order(const Tensor& t, Team& team, F f) {
   const i64 n = elements_of(t);

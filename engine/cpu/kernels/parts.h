@@ -1,4 +1,4 @@
-// What a thread holds of the terms of a sum of products while it works through the summed dimension.
+// Parts of the terms of a sum of products that a thread holds while it goes through the summed dimension.
 #pragma once
 #include "engine/cpu/kernels/words.h"
 
@@ -8,7 +8,7 @@ namespace {
 constexpr i64 kDepth = kLanes == 16 ? 512 : 256;  // words; a block of b is 512 KiB (AVX2: 128 KiB)
 constexpr i64 kMaxParts = 16;
 
-// A run of words of one term: what is held of b's block, and where a's words are.
+// A run of words of one term: its range in the packed block of b, and the place of a's words.
 struct Part {
   const ProductTerm* term;
   i64 from, words;     // in the term's summed dimension
@@ -17,15 +17,15 @@ struct Part {
   i64 row_bytes, word_bytes;
   bool ends_depth;
 };
-// Words of a part of a term's summed dimension, in elements; the last word may be half full.
+// Number of elements in the words of a part; the last word may be half full.
 template <class T>
 i64 elements(const Part& p) {
   return smaller(p.words * kPack<T>, p.term->k - p.from * kPack<T>);
 }
 
-// Cuts the terms' words, in order, into depths: equal ones of at most kDepth words, but for the last one a
-// multiple of `step`, a divisor of kDepth; they may end early when too many short terms meet. Elements are
-// summed depth by depth, each from zero.
+// Cuts the terms' words, in order, into depths. Depths have equal sizes of at most kDepth words, and all but
+// the last are a multiple of `step`, a divisor of kDepth. A depth ends early if it has too many short terms.
+// Elements are summed depth by depth, each depth from zero.
 template <class T>
 class Depths {
  public:
@@ -33,7 +33,7 @@ class Depths {
     for (i64 t = 0; t < call.count; ++t) total_ += ceil_div(call.terms[t].k, kPack<T>);
     depth_ = total_ == 0 ? 0 : round_up(ceil_div(total_, ceil_div(total_, kDepth)), step);
   }
-  // The parts of the next depth, kMaxParts at most; their number.
+  // Writes the parts of the next depth, at most kMaxParts; returns their number.
   i64 next(Part* parts) {
     i64 count = 0, held = 0;
     for (; term_ < call_.count && held < depth_ && count < kMaxParts; ++count) {

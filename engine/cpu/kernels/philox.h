@@ -1,5 +1,5 @@
-// Philox as in engine/core/random.h, sixteen counters at once: a loop over lanes that the compiler turns into
-// vector instructions.
+// Philox as in engine/core/random.h, for sixteen counters at once: a loop over lanes that the compiler turns
+// into vector instructions.
 #pragma once
 #include <cstdint>
 
@@ -14,7 +14,7 @@ constexpr int kCounters = 16;
 struct Words {
   std::uint32_t of[4][kCounters];
 };
-// Those of each counter = high << 32 | low.
+// Sets the words of each counter = high << 32 | low.
 template <int kRounds>
 inline void philox(Words& words, const std::uint32_t (&low)[kCounters],
                    const std::uint32_t (&high)[kCounters], std::uint64_t key) {
@@ -38,7 +38,7 @@ inline void philox(Words& words, const std::uint32_t (&low)[kCounters],
   }
 }
 
-// The uniform numbers in (0, 1] of Random{key}.at: four of each counter.
+// The uniform numbers in (0, 1] of Random{key}.at: four for each counter.
 inline void uniforms(float (&u)[4 * kCounters], const std::uint32_t (&low)[kCounters],
                      const std::uint32_t (&high)[kCounters], std::uint64_t key) {
   Words words;
@@ -61,7 +61,7 @@ inline void eights(Eights& e, const std::uint32_t (&low)[kCounters], const std::
     for (int j = 0; j < kCounters; ++j)
       e.of[n][j] = static_cast<float>(static_cast<std::int32_t>(words.of[n / 2][j] >> n % 2 * 16 & 0xffff));
 }
-// A bound that the number of a kept element is above.
+// A bound below the numbers of all kept elements.
 inline float below_kept(DropRule rule) { return static_cast<float>(rule.limit) - 0.5f; }
 
 }  // namespace

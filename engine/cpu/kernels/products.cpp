@@ -1,9 +1,9 @@
-// Sums of matrix products. A thread computes a block of y: some panels of kTile columns, and a thousand rows
-// or two. It packs b's columns into multiply order (words, see words.h), up to kDepth words of the summed
-// dimension at a time so that they stay in the second-level cache, and multiplies them with all rows of a:
-// directly from memory or, if words differ from memory (widened, transposed, odd), kStrip rows at a time
-// through a small buffer. Terms follow one another in the summed dimension. Every element is summed in the
-// same order whatever the blocks and threads: depth by depth, each from zero, which is also more exact than
+// Sums of matrix products. A thread computes a block of y: some panels of kTile columns, and one or two
+// thousand rows. It packs b's columns into multiply order (words, see words.h), up to kDepth words of the
+// summed dimension at a time so that they stay in the second-level cache, and multiplies them with all rows
+// of a. It reads a directly from memory or, if words differ from memory (widened, transposed, odd), through a
+// small buffer of kStrip rows. Terms follow one another in the summed dimension. Every element is summed in
+// the same order for all blocks and threads: depth by depth, each from zero, which is also more exact than
 // one long sum.
 #include "engine/cpu/kernels/products.h"
 
@@ -16,11 +16,11 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-constexpr i64 kPanels = kLanes == 16 ? 4 : 8;  // of a block at most
+constexpr i64 kPanels = kLanes == 16 ? 4 : 8;  // of a block, at most
 constexpr i64 kStrip = 48;                     // rows of a at a time
 constexpr i64 kStripPad = 16;                  // words; keeps rows out of each other's cache sets
 constexpr i64 kBlockRows = 1056;               // of a block of kPanels panels; a multiple of kStrip
-constexpr i64 kAheadWords = 32;                // between two steps of fetching ahead
+constexpr i64 kAheadWords = 32;                // between two steps of prefetching
 
 struct Workspace {  // of one thread
   alignas(64) Word b[kPanels * kDepth * kTile];
@@ -32,7 +32,7 @@ struct Block {  // of y
   i64 row, rows, col, cols;
 };
 
-// Columns [col, col + cols) of the part's b to `to`, ld words apart.
+// Packs columns [col, col + cols) of the part's b to `to`, with rows of ld words.
 template <class T>
 void pack_right(Word* to, i64 ld, const Part& p, i64 col, i64 cols) {
   const ProductTerm& t = *p.term;
@@ -46,15 +46,16 @@ void pack_right(Word* to, i64 ld, const Part& p, i64 col, i64 cols) {
     interleave(to, ld, b + from * t.ldb + col, t.ldb, elements<T>(p), cols);
 }
 
-// Whether a's words can be read directly from memory. Rows a multiple of 4096 bytes apart share cache sets.
+// True if a's words can be read directly from memory. Rows whose distance is a multiple of 4096 bytes share
+// cache sets, and are packed.
 template <class T>
 bool readable_in_place(const ProductTerm& t) {
   const bool same_words = kPack<T> * static_cast<i64>(sizeof(T)) == 4 && t.k % kPack<T> == 0;
   return !t.a_transposed && same_words && t.lda * static_cast<i64>(sizeof(T)) % 4096 != 0;
 }
 
-// Sets where words of rows [row, row + rows) of the part's a are, after bringing them to `to` where needed;
-// returns the end of what was written.
+// Sets the place of the words of rows [row, row + rows) of the part's a, after packing them to `to` if
+// needed; returns the end of the written memory.
 template <class T>
 Word* pack_left(Word* to, Part& p, i64 row, i64 rows) {
   const ProductTerm& t = *p.term;
@@ -80,7 +81,7 @@ Word* pack_left(Word* to, Part& p, i64 row, i64 rows) {
   return to + ld * rows;
 }
 
-// What rows [row, row + rows) of the part's a take from memory.
+// Adds rows [row, row + rows) of the part's a to the memory to prefetch.
 template <class T>
 void add_left(Ahead& ahead, const Part& p, i64 row, i64 rows) {
   constexpr i64 kSize = sizeof(T);
@@ -101,7 +102,7 @@ void add_result(Ahead& ahead, const ProductCall& call, i64 row, i64 rows, i64 co
               rows, cols * c_size);
 }
 
-// sum (Rows, Vectors * kLanes) = or += the parts' products
+// sum (Rows, Vectors * kLanes) = or += the parts' products.
 template <class T, int Rows, int Vectors>
 void tile(float* sum, const Part* parts, i64 count, i64 row, const Word* b, bool add, Ahead& ahead) {
   constexpr i64 kWidth = Vectors * kLanes;
@@ -130,7 +131,7 @@ void tile(float* sum, const Part* parts, i64 count, i64 row, const Word* b, bool
       store(s, add ? load(s) + acc[i][j] : acc[i][j]);
     }
 }
-// All rows of a strip through one panel.
+// Multiplies all rows of a strip with one panel.
 template <class T, int Vectors>
 void strip(float* sum, const Part* parts, i64 count, i64 rows, const Word* b, bool add, Ahead& ahead) {
   constexpr int kRows = tile_rows(Vectors);
@@ -153,7 +154,7 @@ void strip(i64 vectors, float* sum, const Part* parts, i64 count, i64 rows, cons
   }
 }
 
-// y = alpha * sum + c for a (rows, cols) part at (row, col); sum's rows lie ld apart
+// y = alpha * sum + c for a (rows, cols) part at (row, col); sum's rows are ld apart.
 template <class Y, class C>
 void finish(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows, i64 col, i64 cols) {
   const Vec alpha = splat(call.alpha);
@@ -171,7 +172,7 @@ void finish(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows
     }
   }
 }
-// The same for a transposed y: small results only.
+// Does the same for a transposed y, for small results only.
 template <class Y, class C>
 void finish_transposed(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows, i64 col,
                        i64 cols) {
@@ -201,7 +202,7 @@ void finish(const ProductCall& call, const float* sum, i64 ld, i64 row, i64 rows
   as(float{}, float{});
 }
 
-// One depth: rows of the block through the parts' panels, first or last of the block's depths.
+// Multiplies the block's rows with the parts' panels for one depth. first, last: among the block's depths.
 template <class T>
 void depth(const ProductCall& call, const Block& block, Part* parts, i64 count, i64 words, Workspace& w,
            bool first, bool last) {
@@ -224,7 +225,7 @@ void depth(const ProductCall& call, const Block& block, Part* parts, i64 count, 
     ahead.divide(panels * ceil_div(rows, tile_rows(kTileVectors)) * ceil_div(words, kAheadWords));
     for (i64 n = 0; n < panels; ++n) {
       const i64 cols = smaller(kTile, block.cols - n * kTile), width = round_up(cols, kLanes);
-      // Sums of one depth are used up at once: the same few lines of cache serve all.
+      // Sums of a single depth are used immediately: the same few lines of cache serve all.
       float* sum = first && last ? w.sum : w.sum + (n * block.rows + i) * kTile;
       strip<WordType<T>>(width / kLanes, sum, parts, count, rows, w.b + n * words * kTile, !first, ahead);
       if (last) finish(call, sum, width, block.row + i, rows, block.col + n * kTile, cols);
@@ -232,7 +233,7 @@ void depth(const ProductCall& call, const Block& block, Part* parts, i64 count, 
   }
 }
 
-// The block's sums depth by depth.
+// Computes the block's sums depth by depth.
 template <class T>
 void compute(const ProductCall& call, const Block& block, Workspace& w) {
   Depths<T> depths(call);
@@ -245,8 +246,8 @@ void compute(const ProductCall& call, const Block& block, Workspace& w) {
   } while (!depths.at_end());
 }
 
-// The same for few rows: b's columns are packed into multiply order in registers, for as many depths at once
-// as there is room for.
+// Does the same for few rows: b's columns are packed into multiply order in registers, for as many depths at
+// once as there is room for.
 template <class T>
 void compute_few(const ProductCall& call, const Block& block, Workspace& w) {
   constexpr i64 kParts = 8 * kMaxParts, kRoom = sizeof w.a / sizeof(Word);
@@ -268,14 +269,14 @@ void compute_few(const ProductCall& call, const Block& block, Workspace& w) {
   finish(call, w.sum, ld, block.row, block.rows, block.col, block.cols);
 }
 
-// Blocks as large as leaves four for every thread: large ones amortise packing, many balance the threads.
-// Rows amortise the packing of b, columns that of a, where it is packed.
+// Chooses the largest blocks that leave four for every thread: large ones amortise packing, many balance the
+// threads. Rows amortise the packing of b, columns the packing of a, if a is packed.
 struct Blocking {
   i64 panels, rows;
 };
 template <class T>
 Blocking choose_blocking(const ProductCall& call, bool few) {
-  constexpr i64 kMostOfFew = kPanels * kBlockRows / kFewRows;  // panels whose sums have room
+  constexpr i64 kMostOfFew = kPanels * kBlockRows / kFewRows;  // as many as there is room for sums
   if (few) return {smaller(kMostOfFew, larger(1, call.cols / (kTile * 4 * call.threads))), kFewRows};
   const bool decodes_b = has_codes(call);
   bool packs_a = false;
@@ -286,17 +287,18 @@ Blocking choose_blocking(const ProductCall& call, bool few) {
   constexpr Blocking kAsItLies[] = {
       {kPanels / 2, kTall}, {kFew, kTall}, {kFew, kBlockRows}, {1, 528}, {1, 288}, {1, 96}};
   for (const Blocking& b : packs_a ? kPacked : kAsItLies) {
-    // Decoding a panel takes as long as multiplying some twenty rows: once, of some hundreds of them.
+    // Decoding a panel takes as long as multiplying some twenty rows, so each decoded panel serves some
+    // hundreds of rows.
     if (decodes_b && b.rows < 528) break;
     const i64 down = ceil_div(call.rows, b.rows);
     if (call.threads == 1 || ceil_div(call.cols, b.panels * kTile) * down >= 4 * call.threads)
-      return {b.panels, round_up(ceil_div(call.rows, down), kStrip)};  // blocks alike
+      return {b.panels, round_up(ceil_div(call.rows, down), kStrip)};  // blocks of equal size
   }
   return {1, decodes_b ? round_up(ceil_div(call.rows, ceil_div(call.rows, 528)), kStrip) : kStrip};
 }
 
-// Whether y^T = sum of b^T a^T is cheaper. With few rows, packing b's columns pays off little, while b^T
-// serves as a left operand directly; with few columns the same holds for a transposed a, the long matrix in
+// True if y^T = sum of b^T a^T is cheaper. With few rows, packing b's columns pays off little, while b^T
+// serves as a left operand directly. With few columns the same holds for a transposed a, the long matrix in
 // an adapter's gradient.
 bool better_transposed(const ProductCall& call) {
   bool few_rows = call.rows <= kLanes, few_cols = call.cols <= kTile && call.cols < call.rows;
@@ -354,7 +356,7 @@ double tile_out_of_cache(i64 repeats) {
     for (Vec& v : row) v = zero();
   for (i64 i = 0; i < repeats; ++i) {
     accumulate<T>(acc, reinterpret_cast<const std::byte*>(a), kWords * 4, 4, b, kTile, kWords);
-    asm volatile("" ::: "memory");  // the work is not to be optimised away
+    asm volatile("" ::: "memory");  // keeps the compiler from removing the work
   }
   Vec total = zero();
   for (const auto& row : acc)

@@ -1,4 +1,4 @@
-// Sums of matrix products: the table every target fills. See op::Products for the contract.
+// Sums of matrix products: the table that every target fills. See op::Products for the contract.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ struct FourBitOperand {
   FourBitValues values;  // by code
   const std::uint8_t* codes;
   std::int64_t block;
-  const float* absmax;  // of every block, or:
+  const float* absmax;  // of every block; null: absmax_codes
   const std::uint8_t* absmax_codes;
   const float *nested_map, *nested_absmax;
   float nested_offset;
@@ -26,7 +26,7 @@ struct Int8Operand {
   const float* scales;  // of every block
 };
 
-// op(a) (rows, k) op(b) (k, cols); leading dimensions in elements, of the stored matrices.
+// op(a) (rows, k) op(b) (k, cols). Leading dimensions are in elements, of the stored matrices.
 struct ProductTerm {
   const void* a;
   std::int64_t lda;
@@ -35,12 +35,12 @@ struct ProductTerm {
   std::int64_t ldb;
   bool b_transposed;  // stored as (cols, k)
   std::int64_t k;
-  // What b is then, one of them; its rows lie side by side.
+  // Replaces b if it is coded: at most one of the two; its rows are contiguous.
   const FourBitOperand* four_bit = nullptr;
   const Int8Operand* int8 = nullptr;
 };
 
-// y (rows, cols) = alpha * sum of the terms + c
+// y (rows, cols) = alpha * sum of the terms + c.
 struct ProductCall {
   void* y;
   std::int64_t ldy;
@@ -54,18 +54,18 @@ struct ProductCall {
   std::int64_t ldc;  // 0: one row, added to all
   DType c_type;
   Team* team;
-  int threads;                // that are to work: the team's, or 1
+  int threads;                // that should work: the team's number, or 1
   std::byte* workspace;       // workspace_bytes(threads), aligned to 64
   bool y_transposed = false;  // y and c are stored as (cols, rows)
-  bool any_order = false;     // sums of a few rows with coded matrices need not have the others' bits
+  bool any_order = false;  // sums of a few rows with coded matrices may have other bits than larger products
 };
 
 struct ProductKernels {
-  // Does not depend on the sizes of the product.
+  // Returns a number that does not depend on the sizes of the product.
   std::int64_t (*workspace_bytes)(int threads);
   void (*run)(const ProductCall&);
-  // Repeats the register tile on operands in the first-level cache, on the calling thread; returns the
-  // floating point operations done. What a product could reach at best.
+  // Repeats the register tile on operands in the first-level cache, on the calling thread; returns the number
+  // of floating point operations done. It measures the best speed that a product could reach.
   double (*tile_out_of_cache)(DType operands, std::int64_t repeats);
 };
 

@@ -1,12 +1,12 @@
 // Plain loops, which the compiler vectorizes for each target: a block is widened and measured, and then each
-// element counts the bounds below it. That gives the bits of the formulas in engine/core/four_bit.h, for what
-// is exactly between two values and for scales beyond the largest float too.
+// element counts the bounds below it. This gives the bits of the formulas in engine/core/four_bit.h, also for
+// elements exactly between two values and for scales beyond the largest float.
 #include "engine/cpu/quantize.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-constexpr std::int64_t kAtOnce = 64;  // elements; a block is some of these, or half of one
+constexpr std::int64_t kAtOnce = 64;  // elements; a block is a multiple of it, or half of it
 
 template <class T>
 inline void widen(float* to, const T* from, std::int64_t n) {
@@ -14,7 +14,7 @@ inline void widen(float* to, const T* from, std::int64_t n) {
   for (std::int64_t i = n; i < kAtOnce; ++i) to[i] = 0;
 }
 
-// As bits, among which the order of floats without a sign is that of numbers; Inf and NaN come last.
+// Largest magnitude of x, as bits: floats without a sign have the order of their bits; Inf and NaN come last.
 template <class T>
 inline std::uint32_t largest_bits(const T* x, std::int64_t n) {
   std::uint32_t most = 0;

@@ -1,10 +1,10 @@
-// Magnitudes of a matrix's rows, columns that are rescaled by them, and columns by number.
+// Magnitudes of a matrix's rows, columns rescaled by them, and columns gathered by number.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
 
 namespace ft::cpu::FT_TARGET {
 
-// p's rows are long and b's are short: p is read a few columns at a time, and b a vector of each row.
+// Reads p a few columns at a time, and a vector of each row of b: p's rows are long and b's are short.
 void compute(const op::Magnitudes& op, Team& team) {
   constexpr i64 kBlock = 64;
   const View b = view_of(op.b), p = view_of(op.p);

@@ -1,4 +1,4 @@
-// Mixtures of experts: routes, rows sorted by expert and put together again.
+// Mixtures of experts: routes, and rows that are sorted by expert and put together again.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
 
@@ -8,7 +8,7 @@ namespace {
 constexpr float kLog2e = static_cast<float>(math::kLog2e);
 constexpr float kLowest = -__builtin_huge_valf();
 
-// A row's softmax. NaN stays NaN: a sum has it.
+// A row's softmax. NaN stays NaN, because a sum has it.
 template <class T>
 void softmax(float* p, const T* logits, i64 n) {
   float top = kLowest, total = 0;
@@ -20,7 +20,7 @@ void softmax(float* p, const T* logits, i64 n) {
   for (i64 i = 0; i < n; ++i) p[i] /= total;
 }
 
-// The k largest; of what is not comparable the first ones, so that all are there and differ.
+// Numbers of the k largest elements. NaNs are never larger, so that the result is always k different numbers.
 void choose(std::int32_t* ids, const float* p, i64 n, i64 k) {
   for (i64 j = 0; j < k; ++j) {
     i64 best = -1;
@@ -47,7 +47,7 @@ void route_back(const op::RouteGrad& op, i64 row) {
   const float* dweights = data_of<const float>(op.dweights) + row * k;
   const std::int32_t* ids = data_of<const std::int32_t>(op.ids) + row * k;
   T* out = at<T>(dlogits, row);
-  // The gradient of p: slope + what the choices add; of the logits: p (that - sum of p times it).
+  // Gradient of p: slope, plus the choices' part; gradient of the logits: p (that - sum of p times it).
   float pull = 0, sum = 1;
   if (op.normalised) {
     sum = sum_of(p, ids, k);
@@ -91,7 +91,7 @@ void compute(const op::RouteGrad& op, Team& team) {
   });
 }
 
-// One pass to count, one to place: too little work to share.
+// Sorts with one pass that counts and one that places: too little work to share.
 void compute(const op::GroupRows& op, Team&) {
   const View ids_view = view_of(op.ids), starts_view = view_of(op.starts);
   const i64 k = ids_view.cols, rows = ids_view.rows * k, experts = starts_view.rows * starts_view.cols - 1;

@@ -11,7 +11,7 @@ inline i64 elements_of(const Tensor& dense) {
   return v.rows * v.cols;
 }
 
-// f(x, gradient) on vectors of the elements of `all`, which change, and of `grad`.
+// Calls f(x, gradient) on vectors of the elements of `all`, which it changes, and of `grad`.
 template <std::size_t N, class F>
 void step_each(const Tensor (&all)[N], const Tensor& grad, Team& team, const F& f) {
   float* at[N];

@@ -1,12 +1,12 @@
-// The vector of floats that kernels are written with: 16 lanes with AVX-512, 8 with AVX2. Kernel sources are
-// compiled once per target (see engine/cpu/CMakeLists.txt), each into its own namespace ft::cpu::FT_TARGET.
-// Everything here is in an anonymous namespace: the linker would merge inline functions with external linkage
-// across targets, and the AVX2 code could then run AVX-512 instructions.
+// The vector of floats that kernels use: 16 lanes with AVX-512, 8 with AVX2. Kernel sources are compiled once
+// per target (see engine/cpu/CMakeLists.txt), each into its own namespace ft::cpu::FT_TARGET. Everything here
+// is in an anonymous namespace: the linker would merge inline functions with external linkage across targets,
+// and the AVX2 code could then run AVX-512 instructions.
 #pragma once
 #include <cstdint>
 
 #include "engine/core/dtype.h"
-// The one place where a kernel asks what it is compiled for.
+// Selects the target's vectors. No other code of the kernels tests the compilation target.
 #ifdef __AVX512F__
   #include "engine/cpu/kernels/vec_avx512.h"
 #else
@@ -27,7 +27,7 @@ inline Vec exp2(Vec x) {
   return scale2(not_less(x, splat(-126.0f)), p, n);
 }
 
-// e^x with a relative error below 3e-7 times (1 + |x|): the product below is rounded.
+// e^x with a relative error below 3e-7 times (1 + |x|), because the product below is rounded.
 inline Vec exp(Vec x) { return exp2(x * splat(1.44269504f)); }
 
 }  // namespace

@@ -12,7 +12,7 @@ struct Vec {
   __m256 v;
 };
 struct Mask {
-  __m256 v;  // all bits of a lane
+  __m256 v;  // a lane has all bits set, or none
 };
 
 // The first n lanes; n may exceed kLanes or be negative.
@@ -29,7 +29,7 @@ inline Vec lane_numbers() { return {_mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7)}; }  
 inline Vec widen_bf16(__m128i x) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16))};
 }
-// To nearest, ties to even; a NaN stays a NaN.
+// Rounds to nearest, ties to even; a NaN stays a NaN.
 inline __m128i narrow_bf16(Vec x) {
   const __m256i u = _mm256_castps_si256(x.v), upper = _mm256_srli_epi32(u, 16);
   const __m256i even = _mm256_and_si256(upper, _mm256_set1_epi32(1));
@@ -55,7 +55,7 @@ inline void store_halves(void* p, __m128i x, std::int64_t n) {
 inline Vec load(const float* p) { return {_mm256_loadu_ps(p)}; }
 inline Vec load(const bf16* p) { return widen_bf16(load_halves(p)); }
 inline Vec load(const f16* p) { return {_mm256_cvtph_ps(load_halves(p))}; }
-// The first n elements (0 <= n <= kLanes), zeros after them; nothing after them is read.
+// Loads the first n elements (0 <= n <= kLanes), with zeros after them; reads nothing beyond them.
 inline Vec load(const float* p, std::int64_t n) {
   return {_mm256_maskload_ps(p, _mm256_castps_si256(first_lanes(n).v))};
 }
@@ -65,7 +65,7 @@ inline Vec load(const f16* p, std::int64_t n) { return {_mm256_cvtph_ps(load_hal
 inline void store(float* p, Vec x) { _mm256_storeu_ps(p, x.v); }
 inline void store(bf16* p, Vec x) { store_halves(p, narrow_bf16(x)); }
 inline void store(f16* p, Vec x) { store_halves(p, _mm256_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT)); }
-// The first n lanes only.
+// Stores the first n lanes only.
 inline void store(float* p, Vec x, std::int64_t n) {
   _mm256_maskstore_ps(p, _mm256_castps_si256(first_lanes(n).v), x.v);
 }
@@ -74,7 +74,7 @@ inline void store(f16* p, Vec x, std::int64_t n) {
   store_halves(p, _mm256_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT), n);
 }
 
-// As a store and a load would leave it.
+// The values that a store and a load would give.
 inline Vec rounded(float, Vec x) { return x; }
 inline Vec rounded(bf16, Vec x) { return widen_bf16(narrow_bf16(x)); }
 inline Vec rounded(f16, Vec x) { return {_mm256_cvtph_ps(_mm256_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT))}; }
@@ -86,14 +86,14 @@ inline Vec operator/(Vec a, Vec b) { return {_mm256_div_ps(a.v, b.v)}; }
 inline Vec fma(Vec a, Vec b, Vec c) { return {_mm256_fmadd_ps(a.v, b.v, c.v)}; }    // a b + c
 inline Vec fms(Vec a, Vec b, Vec c) { return {_mm256_fmsub_ps(a.v, b.v, c.v)}; }    // a b - c
 inline Vec fnma(Vec a, Vec b, Vec c) { return {_mm256_fnmadd_ps(a.v, b.v, c.v)}; }  // c - a b
-// When one is NaN: the second.
+// Returns the second operand if either is NaN.
 inline Vec max(Vec a, Vec b) { return {_mm256_max_ps(a.v, b.v)}; }
 inline Vec min(Vec a, Vec b) { return {_mm256_min_ps(a.v, b.v)}; }
 inline Vec sqrt(Vec a) { return {_mm256_sqrt_ps(a.v)}; }
 inline Vec abs(Vec a) { return {_mm256_andnot_ps(_mm256_set1_ps(-0.0f), a.v)}; }
 inline Vec round(Vec a) { return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
-// a 2^n where the mask says so, n whole in -126..128 and a in (1/2, 2) or NaN there; 0 elsewhere, whatever
-// n is.
+// a 2^n in lanes of the mask, for integers n in -126..128 and a in (1/2, 2) or NaN; 0 in other lanes, for any
+// n.
 inline Vec scale2(Mask where, Vec a, Vec n) {
   const __m256i shift = _mm256_slli_epi32(_mm256_cvtps_epi32(n.v), 23);
   const __m256 y = _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a.v), shift));
@@ -101,7 +101,7 @@ inline Vec scale2(Mask where, Vec a, Vec n) {
   return {_mm256_and_ps(where.v, scaled)};
 }
 
-// Comparisons with a NaN are false, but for not_less.
+// Comparisons with a NaN are false, except not_less.
 inline Mask not_less(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_NLT_UQ)}; }
 inline Mask less(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ)}; }
 inline Mask equal(Vec a, Vec b) { return {_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)}; }
@@ -121,7 +121,7 @@ inline float largest(Vec a) {
   return _mm_cvtss_f32(_mm_max_ss(s, _mm_movehdup_ps(s)));
 }
 
-// 16 floats to choose from.
+// A table of 16 floats.
 struct Table {
   __m256 low, high;
 };
@@ -129,12 +129,12 @@ inline Table table(const float* p, float scale) {
   const Vec s = splat(scale);
   return {(load(p) * s).v, (load(p + 8) * s).v};
 }
-// By the lowest four bits of each word.
+// Looks values up by the lowest four bits of each word.
 inline Vec look_up(const Table& t, __m256i n) {
   const __m256 upper = _mm256_castsi256_ps(_mm256_slli_epi32(n, 28));  // bit 3 as the sign
   return {_mm256_blendv_ps(_mm256_permutevar8x32_ps(t.low, n), _mm256_permutevar8x32_ps(t.high, n), upper)};
 }
-// kLanes of them, by the 4-bit numbers in kLanes / 2 bytes, of which the high half comes first.
+// Looks kLanes values up by the 4-bit numbers in kLanes / 2 bytes; the high half of a byte comes first.
 inline Vec look_up(const Table& t, const std::uint8_t* numbers) {
   std::int32_t bytes;
   std::memcpy(&bytes, numbers, sizeof bytes);
@@ -142,18 +142,18 @@ inline Vec look_up(const Table& t, const std::uint8_t* numbers) {
   return look_up(t, _mm256_srlv_epi32(_mm256_set1_epi32(bytes), shifts));
 }
 
-// 256 floats to choose from.
+// A table of 256 floats.
 struct ByteTable {
   const float* p;
 };
 inline ByteTable byte_table(const float* p) { return {p}; }
-// kLanes of them, by bytes.
+// Looks kLanes values up by bytes.
 inline Vec look_up(const ByteTable& t, const std::uint8_t* bytes) {
   const __m128i n = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(bytes));
   return {_mm256_i32gather_ps(t.p, _mm256_cvtepu8_epi32(n), 4)};
 }
 
-// 32-bit words: see words.h. Without bf16 dot products every word is a float.
+// A vector of 32-bit words, see words.h. Without bf16 dot products every word is a float.
 struct WordVec {
   __m256i v;
 };
@@ -170,7 +170,7 @@ inline WordVec shifted_right(WordVec x, int bits) { return {_mm256_srli_epi32(x.
 inline Vec look_up(const Table& t, WordVec numbers) { return look_up(t, numbers.v); }
 inline Vec from_integers(WordVec x) { return {_mm256_cvtepi32_ps(x.v)}; }
 inline WordVec to_integers(Vec x) { return {_mm256_cvtps_epi32(x.v)}; }  // to nearest, ties to even
-// Whole numbers from 0 to 255; 0 for NaN.
+// Stores integers from 0 to 255 as bytes; 0 for NaN.
 inline void store_bytes(std::uint8_t* p, Vec x) {
   const __m256i n = _mm256_cvtps_epi32(x.v);
   const __m128i halves = _mm_packs_epi32(_mm256_castsi256_si128(n), _mm256_extracti128_si256(n, 1));
@@ -184,7 +184,7 @@ inline Vec load_signed(const std::int8_t* p) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
 }
 
-// r[i] lane j <-> r[j] lane i
+// r[i] lane j <-> r[j] lane i.
 [[gnu::always_inline]] inline void transpose_in_registers(WordVec (&w)[kLanes]) {
   __m256i t[8], r[8];
   for (int i = 0; i < 4; ++i) {
@@ -202,7 +202,7 @@ inline Vec load_signed(const std::int8_t* p) {
   }
 }
 
-// kLanes x kLanes elements of rows ld apart, as r[k] lane i = x[i * ld + k]. Rows i and i + 4 share a
+// Loads kLanes x kLanes elements of rows ld apart, as r[k] lane i = x[i * ld + k]. Rows i and i + 4 share a
 // register from the start, which saves the transposition's last step; bf16 is widened by interleaving with
 // zeros.
 inline __m256i two_rows(const void* low, const void* high) {

@@ -32,7 +32,7 @@ inline Vec load(const bf16* p) { return widen_bf16(_mm256_loadu_si256(reinterpre
 inline Vec load(const f16* p) {
   return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
-// The first n elements (0 <= n <= kLanes), zeros after them; nothing after them is read.
+// Loads the first n elements (0 <= n <= kLanes), with zeros after them; reads nothing beyond them.
 inline Vec load(const float* p, std::int64_t n) { return {_mm512_maskz_loadu_ps(first_lanes(n), p)}; }
 inline Vec load(const bf16* p, std::int64_t n) {
   return widen_bf16(_mm256_maskz_loadu_epi16(first_lanes(n), p));
@@ -46,7 +46,7 @@ inline void store(bf16* p, Vec x) { _mm256_storeu_si256(reinterpret_cast<__m256i
 inline void store(f16* p, Vec x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT));
 }
-// The first n lanes only.
+// Stores the first n lanes only.
 inline void store(float* p, Vec x, std::int64_t n) { _mm512_mask_storeu_ps(p, first_lanes(n), x.v); }
 inline void store(bf16* p, Vec x, std::int64_t n) {
   _mm256_mask_storeu_epi16(p, first_lanes(n), narrow_bf16(x.v));
@@ -55,7 +55,7 @@ inline void store(f16* p, Vec x, std::int64_t n) {
   _mm256_mask_storeu_epi16(p, first_lanes(n), _mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT));
 }
 
-// As a store and a load would leave it.
+// The values that a store and a load would give.
 inline Vec rounded(float, Vec x) { return x; }
 inline Vec rounded(bf16, Vec x) { return widen_bf16(narrow_bf16(x.v)); }
 inline Vec rounded(f16, Vec x) { return {_mm512_cvtph_ps(_mm512_cvtps_ph(x.v, _MM_FROUND_TO_NEAREST_INT))}; }
@@ -67,16 +67,16 @@ inline Vec operator/(Vec a, Vec b) { return {_mm512_div_ps(a.v, b.v)}; }
 inline Vec fma(Vec a, Vec b, Vec c) { return {_mm512_fmadd_ps(a.v, b.v, c.v)}; }    // a b + c
 inline Vec fms(Vec a, Vec b, Vec c) { return {_mm512_fmsub_ps(a.v, b.v, c.v)}; }    // a b - c
 inline Vec fnma(Vec a, Vec b, Vec c) { return {_mm512_fnmadd_ps(a.v, b.v, c.v)}; }  // c - a b
-// When one is NaN: the second.
+// Returns the second operand if either is NaN.
 inline Vec max(Vec a, Vec b) { return {_mm512_max_ps(a.v, b.v)}; }
 inline Vec min(Vec a, Vec b) { return {_mm512_min_ps(a.v, b.v)}; }
 inline Vec sqrt(Vec a) { return {_mm512_sqrt_ps(a.v)}; }
 inline Vec abs(Vec a) { return {_mm512_abs_ps(a.v)}; }
 inline Vec round(Vec a) { return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
-// a 2^n where the mask says so, n whole in -126..128 there; 0 elsewhere, whatever n is.
+// a 2^n in lanes of the mask, for integers n in -126..128; 0 in other lanes, for any n.
 inline Vec scale2(Mask where, Vec a, Vec n) { return {_mm512_maskz_scalef_ps(where, a.v, n.v)}; }
 
-// Comparisons with a NaN are false, but for not_less.
+// Comparisons with a NaN are false, except not_less.
 inline Mask not_less(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_NLT_UQ); }
 inline Mask less(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ); }
 inline Mask equal(Vec a, Vec b) { return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ); }
@@ -88,12 +88,12 @@ inline unsigned bits(Mask m) { return m; }  // bit i: lane i
 inline float sum(Vec a) { return _mm512_reduce_add_ps(a.v); }
 inline float largest(Vec a) { return _mm512_reduce_max_ps(a.v); }
 
-// 16 floats to choose from.
+// A table of 16 floats.
 struct Table {
   __m512 v;
 };
 inline Table table(const float* p, float scale) { return {(load(p) * splat(scale)).v}; }
-// kLanes of them, by the 4-bit numbers in kLanes / 2 bytes, of which the high half comes first.
+// Looks kLanes values up by the 4-bit numbers in kLanes / 2 bytes; the high half of a byte comes first.
 inline Vec look_up(const Table& t, const std::uint8_t* numbers) {
   const __m512i halves = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
   const __m512i shifts = _mm512_setr_epi32(4, 0, 12, 8, 20, 16, 28, 24, 4, 0, 12, 8, 20, 16, 28, 24);
@@ -103,7 +103,7 @@ inline Vec look_up(const Table& t, const std::uint8_t* numbers) {
   return {_mm512_permutexvar_ps(n, t.v)};
 }
 
-// 256 floats to choose from.
+// A table of 256 floats.
 struct ByteTable {
   __m512 v[16];
 };
@@ -112,8 +112,8 @@ inline ByteTable byte_table(const float* p) {
   for (int i = 0; i < 16; ++i) t.v[i] = _mm512_loadu_ps(p + 16 * i);
   return t;
 }
-// kLanes of them, by bytes: in all pairs of vectors by the lowest five bits, and then by one bit after the
-// other.
+// Looks kLanes values up by bytes: in all pairs of vectors by the lowest five bits, then by one more bit at a
+// time.
 inline Vec look_up(const ByteTable& t, const std::uint8_t* bytes) {
   const __m512i n = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes)));
   __m512 x[8];
@@ -125,7 +125,7 @@ inline Vec look_up(const ByteTable& t, const std::uint8_t* bytes) {
   return {x[0]};
 }
 
-// 32-bit words: see words.h.
+// A vector of 32-bit words, see words.h.
 struct WordVec {
   __m512i v;
 };
@@ -137,11 +137,11 @@ inline Vec as_floats(WordVec x) { return {_mm512_castsi512_ps(x.v)}; }
 inline WordVec shifted_right(WordVec x, int bits) {
   return {_mm512_srli_epi32(x.v, static_cast<unsigned>(bits))};
 }
-// By the lowest four bits of each word.
+// Looks values up by the lowest four bits of each word.
 inline Vec look_up(const Table& t, WordVec numbers) { return {_mm512_permutexvar_ps(numbers.v, t.v)}; }
 inline Vec from_integers(WordVec x) { return {_mm512_cvtepi32_ps(x.v)}; }
 inline WordVec to_integers(Vec x) { return {_mm512_cvtps_epi32(x.v)}; }  // to nearest, ties to even
-// Whole numbers from 0 to 255; 0 for NaN.
+// Stores integers from 0 to 255 as bytes; 0 for NaN.
 inline void store_bytes(std::uint8_t* p, Vec x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x.v)));
 }
@@ -153,13 +153,13 @@ inline Vec signed_byte(WordVec x, int i) {
 inline Vec load_signed(const std::int8_t* p) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
 }
-// Words of two neighbouring bf16 of memory, up to n elements of them.
+// Words of two bf16 that are neighbours in memory; at most n elements.
 inline WordVec load_pairs(const bf16* p) { return {_mm512_loadu_si512(p)}; }
 inline WordVec load_pairs(const bf16* p, std::int64_t n) {
   const auto mask = n >= 32 ? __mmask32(~0u) : n <= 0 ? __mmask32(0) : __mmask32((1u << n) - 1);
   return {_mm512_maskz_loadu_epi16(mask, p)};
 }
-// Words of one bf16 each of two: lo's in the lower halves.
+// Words of two bf16: lo's in the lower halves, hi's in the upper ones.
 inline WordVec pair_rows(__m256i lo, __m256i hi) {
   constexpr std::uint16_t kTurns[32] = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
                                         8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
@@ -173,7 +173,7 @@ inline WordVec load_pair_rows(const bf16* lo, const bf16* hi, std::int64_t n) {
 inline WordVec load_pair_rows(const bf16* lo, std::int64_t n) {  // the second row is zeros
   return {_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first_lanes(n), lo))};
 }
-// The rest is for types that have such instructions. lo's elements narrowed, then hi's:
+// Functions from here on are for types with such instructions. Narrows lo's elements, then hi's.
 template <class T>
 inline WordVec narrow_rows(T, Vec lo, Vec hi) {
   return {narrow_both(T{}, lo.v, hi.v)};
@@ -182,12 +182,12 @@ inline void store_rows(bf16* lo, bf16* hi, WordVec x) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(lo), _mm512_castsi512_si256(x.v));
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(hi), _mm512_extracti64x4_epi64(x.v, 1));
 }
-inline WordVec pair_rows(WordVec x) {  // of what narrow_rows gives
+inline WordVec pair_rows(WordVec x) {  // pairs the halves of a result of narrow_rows
   constexpr std::uint16_t kTurns[32] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
                                         8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
   return {_mm512_permutexvar_epi16(_mm512_loadu_si512(kTurns), x.v)};
 }
-// Pairs of 2 * kLanes bytes, widened, and of as many elements of a table by their lowest four bits.
+// Widens 2 * kLanes bytes to pairs, and looks up pairs in a table by the lowest four bits.
 template <class T>
 inline WordVec load_bytes(T, const std::uint8_t* p) {
   return {_mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
@@ -200,7 +200,7 @@ template <class T>
 inline WordVec look_up_pairs(T, WordVec table, WordVec numbers) {
   return {_mm512_permutexvar_epi16(numbers.v, table.v)};
 }
-// 4 * kLanes elements: those at even places, then the others.
+// Separates 4 * kLanes elements: those at even places, then those at odd ones.
 template <class T>
 inline void split_pairs(T, std::uint32_t* to, const std::uint32_t* from) {
   constexpr std::uint16_t kPlaces[64] = {0,  2,  4,  6,  8,  10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30,
@@ -211,12 +211,12 @@ inline void split_pairs(T, std::uint32_t* to, const std::uint32_t* from) {
   _mm512_storeu_si512(to, _mm512_permutex2var_epi16(a, _mm512_loadu_si512(kPlaces), b));
   _mm512_storeu_si512(to + 16, _mm512_permutex2var_epi16(a, _mm512_loadu_si512(kPlaces + 32), b));
 }
-// Elements i and i + kLanes of 2 * kLanes of them side by side.
+// Pairs elements i and i + kLanes of 2 * kLanes elements.
 template <class T>
 inline void pair_halves(T, std::uint32_t* to, const std::uint32_t* from) {
   _mm512_storeu_si512(to, pair_rows({_mm512_loadu_si512(from)}).v);
 }
-// The same of floats that T, the upper half of a float, holds exactly.
+// Does the same for floats that T, the upper half of a float, holds exactly.
 template <class T>
 inline WordVec pair_halves(T, Vec lo, Vec hi) {
   return {_mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(lo.v), 16), _mm512_castps_si512(hi.v))};
@@ -226,7 +226,7 @@ inline Vec dot_pairs(T, Vec c, WordVec a, WordVec b) {
   return {dot(T{}, c.v, a.v, b.v)};
 }
 
-// r[i] lane j <-> r[j] lane i
+// r[i] lane j <-> r[j] lane i.
 [[gnu::always_inline]] inline void transpose_in_registers(WordVec (&w)[kLanes]) {
   __m512i r[16], t[16];
   for (int i = 0; i < 8; ++i) {

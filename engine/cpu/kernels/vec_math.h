@@ -1,4 +1,4 @@
-// A vector of floats as ft::math asks for it.
+// The functions on a vector of floats that ft::math requires.
 #pragma once
 #include "engine/cpu/kernels/vec.h"
 #include "engine/ops/math.h"

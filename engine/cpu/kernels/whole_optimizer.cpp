@@ -1,4 +1,4 @@
-// Parts of the steps of optimizers that look at a parameter as a whole.
+// Parts of the steps of optimizers that use the gradient of a complete parameter.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/step_each.h"
 
@@ -16,7 +16,7 @@ void compute(const op::FactoredMeans& op, Team& team) {
     return fma(x, x, eps);
   };
   each_row(rows, cols, team, [&](i64 r) {
-    // In f64: a row of ft's longest vocabulary has hundreds of thousands of elements.
+    // Adds up in f64: a row of the longest vocabulary that ft supports has hundreds of thousands of elements.
     double sum = 0;
     float lanes[kLanes];
     for (i64 from = 0; from < cols; from += 4096) {

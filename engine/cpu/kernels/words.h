@@ -1,8 +1,8 @@
-// Building blocks of everything made of matrix products. Operands are "words" of 32 bits: one float, or two
-// bf16 that are neighbours in the summed dimension where the target multiplies bf16 (kBf16Dot). Elsewhere
-// bf16, and f16 everywhere, is widened to one float a word on the way into a panel. So one register tile
-// serves all types; only multiply_add differs. A matrix x (rows, cols) becomes a right operand by interleave
-// when its rows are summed over, by transpose when its columns are; a left one by widen or as it lies.
+// Building blocks for kernels that consist of matrix products. Operands are "words" of 32 bits: one float or,
+// if the target multiplies bf16 (kBf16Dot), two bf16 that are neighbours in the summed dimension. Other bf16,
+// and f16 always, are widened to one float a word on the way into a panel. So one register tile serves all
+// types; only multiply_add differs. A matrix x (rows, cols) becomes a right operand by interleave if its rows
+// are summed over, by transpose if its columns are; it becomes a left operand by widen or is used in place.
 #pragma once
 #include <type_traits>
 
@@ -19,7 +19,7 @@ constexpr i64 kPack = 1;  // elements a word
 template <>
 constexpr i64 kPack<bf16> = kBf16Dot ? 2 : 1;
 
-// What words hold. The products of what is widened are those of f32: no code twice.
+// The element type of words. Widened types use the products of f32, so that no code is duplicated.
 template <class T>
 using WordType = std::conditional_t<kPack<T> == 2, T, float>;
 
@@ -28,7 +28,7 @@ inline constexpr i64 round_up(i64 a, i64 b) { return ceil_div(a, b) * b; }
 inline i64 smaller(i64 a, i64 b) { return a < b ? a : b; }
 inline constexpr i64 larger(i64 a, i64 b) { return a > b ? a : b; }
 
-// c + a b, word by word
+// c + a b, word by word.
 template <class T>
 inline Vec multiply_add(Vec c, WordVec a, WordVec b) {
   if constexpr (kPack<T> == 2)
@@ -37,7 +37,7 @@ inline Vec multiply_add(Vec c, WordVec a, WordVec b) {
     return fma(as_floats(a), as_floats(b), c);
 }
 
-// kLanes words of one row of elements.
+// Loads kLanes words of one row of elements.
 template <class T>
 inline WordVec load_row(const T* p) {
   if constexpr (kPack<T> == 2)
@@ -45,7 +45,7 @@ inline WordVec load_row(const T* p) {
   else
     return as_words(load(p));
 }
-// The same of the first n elements, completed with zeros.
+// Loads words of the first n elements of a row, completed with zeros.
 template <class T>
 inline WordVec load_row(const T* p, i64 n) {
   if constexpr (kPack<T> == 2)
@@ -54,8 +54,8 @@ inline WordVec load_row(const T* p, i64 n) {
     return as_words(load(p, n < 0 ? 0 : smaller(n, kLanes)));
 }
 
-// Up to kLanes x kLanes words, transposed: row i of x becomes column i of y. `rows` of x are read, `count`
-// elements of each; rows of y up to `words` are written whole, with zeros where x ends.
+// Transposes up to kLanes x kLanes words: row i of x becomes column i of y. Reads `rows` rows of x with
+// `count` elements each. Writes full rows of y up to `words`, with zeros after the end of x.
 template <class T>
 inline void transpose_block(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 count, i64 words) {
   WordVec r[kLanes];
@@ -74,7 +74,7 @@ inline void transpose_block(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64
 }
 
 // x (rows, cols) elements -> y (ceil(cols / kPack), rows) words. Rows of y are written up to the next
-// multiple of kLanes, with zeros; so ldy is at least that.
+// multiple of kLanes, with zeros, so ldy is at least that.
 template <class T>
 inline void transpose(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols) {
   constexpr i64 P = kPack<T>;
@@ -87,8 +87,8 @@ inline void transpose(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols)
     }
 }
 
-// x (rows, cols) elements -> y (ceil(rows / kPack), cols) words: neighbouring rows share words. Rows of y
-// are written up to the next multiple of kLanes, with zeros.
+// x (rows, cols) elements -> y (ceil(rows / kPack), cols) words: neighbouring rows share words. Rows of y are
+// written up to the next multiple of kLanes, with zeros.
 template <class T>
 inline void interleave(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols) {
   constexpr i64 P = kPack<T>;
@@ -117,8 +117,8 @@ inline void widen(Word* y, i64 ldy, const T* x, i64 ldx, i64 rows, i64 cols) {
   }
 }
 
-// Rows a and b of kLanes columns of a right operand for products of T: one row of words where a word holds
-// two elements, else two rows, ldy apart.
+// Stores rows a and b of kLanes columns of a right operand for products of T: one row of words if a word
+// holds two elements, else two rows, ldy apart.
 template <class T>
 inline void store_pair(Word* y, i64 ldy, Vec a, Vec b) {
   if constexpr (kPack<T> == 2) {

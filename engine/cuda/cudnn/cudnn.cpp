@@ -7,7 +7,7 @@
 namespace ft::cuda {
 namespace {
 
-constexpr std::size_t kLeast = 90800;  // the first that plans for a described device
+constexpr std::size_t kLeast = 90800;  // the first version that makes plans for a described device
 
 std::optional<Cudnn> load() {
   void* library = open_library(kCudnnLibrary);

@@ -1,5 +1,5 @@
-// The functions of NVIDIA's cuDNN that attention needs, 9.8 or later, found in its library when it is asked
-// for.
+// The functions of NVIDIA's cuDNN, 9.8 or later, that attention needs. They are loaded from its library when
+// it is requested.
 #pragma once
 #include <cuda_runtime.h>
 #include <cudnn.h>
@@ -20,7 +20,7 @@ struct Cudnn {
   decltype(&cudnnBackendExecute) execute;
 };
 
-// Null where there is none, or an older one.
+// Returns null if there is no cuDNN, or an older one.
 const Cudnn* cudnn();
 
 }  // namespace ft::cuda

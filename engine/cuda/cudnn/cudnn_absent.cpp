@@ -1,4 +1,4 @@
-// Stands in for cuDNN in a build without its headers.
+// Replaces cuDNN in a build without its headers.
 #include "engine/core/error.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/cuda/cudnn/cudnn_attention.h"

@@ -17,12 +17,12 @@ namespace {
 using namespace cudnn_id;
 
 constexpr std::int64_t kWidest = 128, kAlign = 16, kSlack = 256;
-constexpr std::int64_t kWordBytes = std::int64_t{1} << 20;  // offsets of the sequences, of all runs of a call
-constexpr std::size_t kAllKinds = 91801;  // before 9.18.1 cuDNN does not refuse all that it gets wrong
+constexpr std::int64_t kWordBytes = std::int64_t{1} << 20;  // words of the sequences, for all runs of a call
+constexpr std::size_t kAllKinds = 91801;  // before 9.18.1 cuDNN accepts some shapes that it computes wrongly
 
-// One op::Attention or AttentionGrad.
+// The operands of an op::Attention or AttentionGrad.
 struct Call {
-  std::array<Tensor, kDv + 1> tensors;  // by number; the gradient's may be empty
+  std::array<Tensor, kDv + 1> tensors;  // by number; tensors of the gradient may be empty
   Tensor lse;
   Heads heads;
   const Mask& mask;
@@ -34,7 +34,7 @@ struct Call {
 
 constexpr bool of_keys(std::int64_t id) { return id == kK || id == kV || id == kDk || id == kDv; }
 
-// Whether cuDNN can take it: offsets within it have 32 bits.
+// True if cuDNN supports the tensor: offsets within it have 32 bits.
 bool fits(const Tensor& t, DType type) {
   return t.dtype == type && t.stride % (kAlign / 2) == 0 &&
          reinterpret_cast<std::uintptr_t>(t.data) % kAlign == 0 &&
@@ -76,7 +76,7 @@ CudnnShape shape_of(const Call& c, const CudnnRun& run) {
 
 bool plain(const CudnnShape& s) { return !s.f16 && !s.ragged && !s.window && !s.bias && s.rows == s.keys; }
 
-// Where a run's parts of the workspace begin, in bytes; the plan's own is the last.
+// First bytes of the parts of a run's workspace; the plan's own workspace is the last part.
 struct Parts {
   std::int64_t lse = kWordBytes, sums, bias, plan;
 
@@ -91,7 +91,7 @@ struct Parts {
   }
 };
 
-// What a run is given, by number.
+// Pointers and their numbers for a run.
 struct Pack {
   void add(std::int64_t id, const void* at) {
     ids.push_back(id);
@@ -164,15 +164,15 @@ class Attention final : public CudnnAttention {
     return rows;
   }
 
-  // All layers of a batch have the same sequences.
+  // Uploads only words that differ from the last ones: all layers of a batch have the same sequences.
   void upload(std::vector<std::int32_t> words) {
     if (words == uploaded_) return;
-    uploaded_.clear();  // were the upload to fail
+    uploaded_.clear();  // in case the upload fails
     gpu_.upload(workspace_, words.data(), static_cast<std::int64_t>(words.size() * sizeof words[0]));
     uploaded_ = std::move(words);
   }
 
-  // Null: cuDNN has none for this shape, or it needs more memory than there is.
+  // Returns null if cuDNN has no plan for this shape, or its plan needs more memory than there is.
   const CudnnPlan* plan_of(const CudnnShape& s) {
     const auto known = plans_.find(s);
     if (known != plans_.end()) return known->second ? &*known->second : nullptr;
@@ -188,7 +188,7 @@ class Attention final : public CudnnAttention {
     return plan ? &*plan : nullptr;
   }
 
-  // words: the run's on the GPU.
+  // words: the run's words on the GPU.
   void run(const Call& c, const CudnnRun& run, const CudnnWords& at, const std::int32_t* words) {
     const CudnnShape s = shape_of(c, run);
     const Parts parts(s);
@@ -249,8 +249,8 @@ class Attention final : public CudnnAttention {
   std::int64_t bytes_;
   CudnnPart device_;
   cudnnHandle_t handle_ = nullptr;
-  std::map<CudnnShape, std::optional<CudnnPlan>> plans_;  // empty: not taken
-  std::vector<std::int32_t> uploaded_;                    // at the beginning of the workspace
+  std::map<CudnnShape, std::optional<CudnnPlan>> plans_;  // empty: not supported
+  std::vector<std::int32_t> uploaded_;                    // words at the beginning of the workspace
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
-// Attention by NVIDIA's cuDNN, for what it takes: bf16 and f16, heads of up to 128 columns, no dropout, no
-// gradient of a bias. Deterministic: its gradient needs a workspace of (rows, keys) for every head, and what
-// does not fit, or cuDNN has no plan for on this GPU, is not taken.
+// Attention by NVIDIA's cuDNN, for the shapes that it supports: bf16 and f16, heads of up to 128 columns, no
+// dropout, no gradient of a bias. Results are deterministic: the gradient needs a workspace of (rows, keys)
+// for every head. Calls that do not fit into the workspace, or for which cuDNN has no plan on this GPU, are
+// refused.
 #pragma once
 #include <memory>
 
@@ -12,12 +13,12 @@ namespace ft::cuda {
 class CudnnAttention {
  public:
   virtual ~CudnnAttention() = default;
-  // Whether it was done: what is not taken is left to ft's own kernels.
+  // Returns true if it computed the call; ft's own kernels compute refused calls.
   virtual bool forward(const op::Attention&) = 0;
   virtual bool backward(const op::AttentionGrad&) = 0;
 };
 
-// workspace: bytes of the GPU's memory. UserError(Exit::hardware) where there is no cuDNN.
+// workspace: memory of the GPU, `bytes` of it. Throws UserError (hardware) if there is no cuDNN.
 std::unique_ptr<CudnnAttention> make_cudnn_attention(Gpu&, std::byte* workspace, std::int64_t bytes);
 
 }  // namespace ft::cuda

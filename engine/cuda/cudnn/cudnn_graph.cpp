@@ -117,7 +117,7 @@ bool CudnnGraph::deterministic(const CudnnDescriptor& config) const {
 
 std::vector<CudnnPart> CudnnGraph::proposed(const CudnnDescriptor& graph,
                                             const CudnnDescriptor& device) const {
-  constexpr std::size_t kMost = 16;  // engines that are tried
+  constexpr std::size_t kMost = 16;  // number of engines to try
   CudnnDescriptor heuristics(cudnn_, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, CUDNN_HEUR_MODE_A);
@@ -135,8 +135,8 @@ std::vector<CudnnPart> CudnnGraph::proposed(const CudnnDescriptor& graph,
   return configs;
 }
 
-// The heuristics have no deterministic gradient for ragged sequences on Blackwell; NVIDIA's frontend takes
-// this one there.
+// A deterministic gradient for ragged sequences on Blackwell, which the heuristics do not propose; NVIDIA's
+// frontend uses it there.
 CudnnPart CudnnGraph::known(const CudnnDescriptor& graph, const CudnnDescriptor& device) const {
   constexpr std::int64_t kEngine = 5, kKernels = 31, kStages = 2;
   constexpr std::size_t kNumberedAnew = 92300;

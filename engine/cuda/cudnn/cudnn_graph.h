@@ -1,6 +1,6 @@
 // Graphs of operations for cuDNN's backend, built descriptor by descriptor, and plans that run them. cuDNN
-// fuses what it recognises: the order of operations is part of the pattern (NVIDIA's documentation of its
-// backend, "fused flash attention").
+// fuses patterns that it recognises: the order of operations is part of the pattern (NVIDIA's documentation
+// of its backend, "fused flash attention").
 #pragma once
 #include <array>
 #include <cstdint>
@@ -34,7 +34,7 @@ class CudnnDescriptor {
     set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, value.raw_);
   }
   void finalize() { check(cudnn_.finalize(raw_)); }
-  // How many values were written to `values`.
+  // Returns the number of values written to `values`.
   template <class T>
   std::int64_t get(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                    std::span<T> values) const {
@@ -44,13 +44,13 @@ class CudnnDescriptor {
   }
 
  private:
-  void check(cudnnStatus_t) const;  // CudnnRefusal
+  void check(cudnnStatus_t) const;  // throws CudnnRefusal
   const Cudnn& cudnn_;
   cudnnBackendDescriptor_t raw_ = nullptr;
 };
 using CudnnPart = std::shared_ptr<CudnnDescriptor>;
 
-// cuDNN has no plan for this: not a mistake, somebody else computes it.
+// cuDNN has no plan for a shape. This is not an error: another kernel computes it.
 struct CudnnRefusal {
   std::string why;
 };
@@ -65,19 +65,19 @@ struct CudnnTensor {
 struct CudnnPlan {
   CudnnPart plan;
   std::int64_t workspace = 0;   // bytes
-  std::vector<CudnnPart> kept;  // what it was made of
+  std::vector<CudnnPart> kept;  // descriptors that the plan refers to
 };
 
-// Numbers on the GPU, one for each sequence, that say how much of a product's sizes counts; null: all.
+// Numbers on the GPU, one for each sequence, which limit a product's sizes; null: no limit.
 struct CudnnLimits {
   const CudnnTensor *m = nullptr, *n = nullptr, *k = nullptr;
-  bool zeros = false;  // rows beyond them are 0, else ignored
+  bool zeros = false;  // rows beyond the limit are 0, else ignored
 };
 
 struct CudnnPointwise {
   const CudnnTensor* b = nullptr;     // the second operand
-  const CudnnTensor* mask = nullptr;  // of a selection
-  int axis = -1;                      // of an index
+  const CudnnTensor* mask = nullptr;  // mask of a selection
+  int axis = -1;                      // axis of an index operation
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
 };
 
@@ -85,12 +85,12 @@ class CudnnGraph {
  public:
   explicit CudnnGraph(const Cudnn& f) : cudnn_(f) {}
 
-  // Memory that a run is given under this number. offsets: elements before the first of each sequence, which
-  // then begin anywhere; null: the strides say it.
+  // Memory that a run gives under this number. offsets: number of elements before each sequence, which may
+  // then begin anywhere; null: the strides determine it.
   CudnnTensor given(std::int64_t id, Four dims, Four strides, cudnnDataType_t,
                     const CudnnTensor* offsets = nullptr);
-  CudnnTensor scalar(std::int64_t id);  // an f32 number of the host
-  // Values between operations, dense unless said otherwise.
+  CudnnTensor scalar(std::int64_t id);  // an f32 number on the host
+  // Values between operations, dense unless strides are given.
   CudnnTensor between(Four dims, cudnnDataType_t type = CUDNN_DATA_FLOAT);
   CudnnTensor between(Four dims, Four strides, cudnnDataType_t, const CudnnTensor* offsets = nullptr);
 
@@ -100,7 +100,7 @@ class CudnnGraph {
   void reduce(cudnnReduceTensorOp_t, const CudnnTensor& x, const CudnnTensor& y);
   void reshape(const CudnnTensor& x, const CudnnTensor& y);
 
-  // The first deterministic one. CudnnRefusal when there is none for the device.
+  // Returns the first deterministic plan. Throws CudnnRefusal if there is none for the device.
   CudnnPlan plan(const CudnnDescriptor& device) const;
 
  private:
@@ -113,20 +113,20 @@ class CudnnGraph {
     return std::make_shared<CudnnDescriptor>(cudnn_, type);
   }
   bool deterministic(const CudnnDescriptor& config) const;
-  // Engines and their settings: those that cuDNN's heuristics propose, and one that they do not.
+  // Engines and their settings: those that cuDNN's heuristics propose, and a further one.
   std::vector<CudnnPart> proposed(const CudnnDescriptor& graph, const CudnnDescriptor& device) const;
   CudnnPart known(const CudnnDescriptor& graph, const CudnnDescriptor& device) const;
-  // Empty: it is not deterministic.
+  // Returns nothing if the configuration is not deterministic.
   std::optional<CudnnPlan> plan_with(const CudnnPart& config, const CudnnPart& graph,
                                      const CudnnDescriptor& device) const;
 
   const Cudnn& cudnn_;
   std::vector<CudnnPart> operations_;
   std::vector<CudnnPart> kept_;
-  std::int64_t next_ = 1000;  // numbers of the values between operations
+  std::int64_t next_ = 1000;  // next number for a value between operations
 };
 
-// What plans are made for: the GPU of that index, or one that is described (tests).
+// The device that plans are made for: the GPU with that index, or a described one (for tests).
 CudnnPart cudnn_device(const Cudnn&, int index);
 CudnnPart cudnn_device(const Cudnn&, const std::string& json);
 

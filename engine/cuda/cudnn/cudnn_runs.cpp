@@ -7,7 +7,8 @@
 namespace ft::cuda {
 namespace {
 
-constexpr std::int64_t kTile = 128;  // other lengths have to be told: cuDNN before 9.16 errs otherwise
+// sequences of other lengths have to be ragged: cuDNN before 9.16 errs otherwise
+constexpr std::int64_t kTile = 128;
 
 std::int64_t length(std::span<const std::int32_t> starts, std::size_t sequence) {
   return starts[sequence + 1] - starts[sequence];
@@ -23,7 +24,7 @@ std::int64_t bound(std::int64_t length) {
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(std::max(length, kTile))));
 }
 
-// Sequences that have the same bounds, as one run.
+// Groups sequences with the same bounds into one run each.
 std::vector<CudnnRun> groups(const Mask& mask) {
   const std::span<const std::int32_t> keys = mask.starts_of_keys();
   const bool ragged = !equal_tiles(mask.starts) || !equal_tiles(keys);

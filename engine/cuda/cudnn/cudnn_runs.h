@@ -1,5 +1,6 @@
-// Which sequences of a batch cuDNN computes together, and the lengths it gets. Its plans are for fixed bounds
-// and take half a second each; there are few bounds, so batches of all lengths settle after some steps.
+// The groups of a batch's sequences that cuDNN computes together, and the lengths that it is given. A plan is
+// made for fixed bounds, which takes half a second. There are few bounds, so that after some steps batches of
+// any lengths need no new plans.
 #pragma once
 #include <functional>
 #include <vector>
@@ -9,31 +10,33 @@
 namespace ft::cuda {
 
 struct CudnnRun {
-  std::int64_t batch = 1;              // sequences that the plan is for
-  std::int64_t rows = 0, keys = 0;     // of each; when ragged, of none more
-  bool ragged = false;                 // else all have the same length and lie one after another
-  std::vector<std::size_t> sequences;  // which; when ragged at most `batch` of them, in order
+  std::int64_t batch = 1;              // number of sequences that the plan is made for
+  std::int64_t rows = 0, keys = 0;     // of each sequence; when ragged, the bounds
+  bool ragged = false;                 // false: all have the same length and are contiguous
+  std::vector<std::size_t> sequences;  // numbers of the sequences, in order; when ragged at most `batch`
 };
 
-// All sequences of the mask in runs. Sequences of one length, a multiple of 128, get that length; others the
-// next power of two, at least 128. As many run together as `fits` accepts, a power of two. Empty: one of them
-// alone does not fit, or a sequence is empty.
+// Divides all sequences of the mask into runs. If all sequences have one length, a multiple of 128, that
+// length is the bound; otherwise the bound is the next power of two, at least 128. A run has as many
+// sequences as `fits` accepts, a power of two. Empty if a single sequence does not fit, or a sequence is
+// empty.
 std::vector<CudnnRun> cudnn_runs(const Mask& mask, const std::function<bool(const CudnnRun&)>& fits);
 
-// What a ragged plan reads of its sequences, in lists of the same size, a multiple of 16 bytes apart: first
-// rows, rows, keys, then for each tensor the elements before each sequence's first, one more than
-// sequences. What the batch has no sequence for is empty, at the end of the last one.
+// Data that a ragged plan reads about its sequences, in lists of the same size, a multiple of 16 bytes apart:
+// first rows, rows, keys, and for each tensor the number of elements before each sequence, with one more
+// entry than sequences. Entries beyond the run's sequences describe empty ones at the end of the last
+// sequence.
 class CudnnWords {
  public:
   struct Rows {
     std::int64_t stride;  // elements
-    bool keys;            // the rows are those of keys and values
+    bool keys;            // true: rows of keys and values
   };
   enum List : std::size_t { kFirstRow, kRows, kKeys, kOffsets };
 
   CudnnWords(const CudnnRun& run, const Mask& mask, std::span<const Rows> tensors);
   const std::vector<std::int32_t>& all() const { return words_; }
-  // Where a list begins; kOffsets + i: of tensor i.
+  // Index of a list's first word; kOffsets + i: the list of tensor i.
   std::size_t at(std::size_t list) const { return list * apart_; }
 
  private:

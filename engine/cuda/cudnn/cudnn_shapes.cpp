@@ -17,7 +17,8 @@ class Builder {
     if (s.causal || s.ragged) minus_infinity_ = g.scalar(kMinusInfinity);
   }
 
-  // A tensor's rows for queries (batch, H, rows, D) or keys (batch, KV, keys, D); row: elements to the next.
+  // A tensor's rows for queries (batch, H, rows, D) or keys (batch, KV, keys, D); row: elements from one row
+  // to the next.
   CudnnTensor queries(std::int64_t id, std::int64_t row) {
     return given(id, {s_.batch, s_.query_heads, s_.rows, s_.width}, {s_.rows * row, s_.width, row, 1});
   }
@@ -50,17 +51,17 @@ class Builder {
     g.reduce(by, x, y);
     return y;
   }
-  // (rows, D) (D, keys)
+  // c = a b for (rows, D) (D, keys).
   CudnnTensor square(const CudnnTensor& a, const CudnnTensor& b, bool zeros = false) {
     const CudnnTensor c = g.between({s_.batch, s_.query_heads, s_.rows, s_.keys});
     g.matmul(a, b, c, {rows(), keys(), nullptr, zeros && s_.ragged});
     return c;
   }
-  // (rows, keys) (keys, D)
+  // y = a b for (rows, keys) (keys, D).
   void to_rows(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& y) {
     g.matmul(a, b, y, {rows(), nullptr, keys()});
   }
-  // (rows, keys)^T (rows, D); query heads that share a key head are added up.
+  // y = a^T b for (rows, keys)^T (rows, D); adds up query heads that share a key head.
   void to_keys(const CudnnTensor& a, const CudnnTensor& b, const CudnnTensor& y) {
     const std::int64_t all = s_.query_heads * s_.rows * s_.keys;
     const CudnnTensor t =
@@ -73,7 +74,7 @@ class Builder {
     g.reduce(CUDNN_REDUCE_TENSOR_ADD, each, y);
   }
 
-  // scale q k^T + bias, and -inf beyond a sequence's end.
+  // scale q k^T + bias, with -inf beyond a sequence's end.
   CudnnTensor scores(const CudnnTensor& q, const CudnnTensor& k, bool zeros) {
     CudnnTensor x = apply(CUDNN_POINTWISE_MUL, square(q, k, zeros), &scale);
     if (s_.bias) {
@@ -87,7 +88,7 @@ class Builder {
                       within_keys = compare(CUDNN_POINTWISE_CMP_LT, index(x, 3, CUDNN_DATA_INT32), keys_);
     return select(x, compare(CUDNN_POINTWISE_LOGICAL_AND, within_rows, within_keys));
   }
-  // -inf for keys in a query's future, and those that its window has left behind.
+  // Puts -inf for keys in a query's future, and for keys before its window.
   CudnnTensor masked(CudnnTensor x) {
     if (s_.causal) {
       const CudnnTensor row = index(x, 2), key = index(x, 3);
@@ -129,7 +130,7 @@ class Builder {
     g.pointwise(mode, a, y, {.b = &b, .type = CUDNN_DATA_BOOLEAN});
     return y;
   }
-  // x where `seen`, else -inf.
+  // x if `seen`, else -inf.
   CudnnTensor select(const CudnnTensor& x, const CudnnTensor& seen) {
     const CudnnTensor y = g.between(x.dims);
     g.pointwise(CUDNN_POINTWISE_BINARY_SELECT, x, y, {.b = &minus_infinity_, .mask = &seen});
@@ -139,7 +140,7 @@ class Builder {
   const CudnnShape& s_;
   cudnnDataType_t type_;
   CudnnTensor rows_, keys_, minus_infinity_;
-  std::array<CudnnTensor, kDv + 1> offsets_;  // by the number of the value
+  std::array<CudnnTensor, kDv + 1> offsets_;  // by the number of the tensor
 };
 
 CudnnGraph forward(const Cudnn& f, const CudnnShape& s) {

@@ -7,7 +7,7 @@ namespace ft::cuda {
 namespace {
 
 CublasLt load() {
-  const std::string name = str("libcublasLt.so.", CUBLAS_VER_MAJOR);  // the major version is part of it
+  const std::string name = str("libcublasLt.so.", CUBLAS_VER_MAJOR);  // the name contains the major version
   void* library = open_library(name);
   if (!library)
     throw UserError(

@@ -1,5 +1,5 @@
-// The functions of NVIDIA's cuBLASLt that products need, found in its library when a GPU is used: ft starts
-// where it is not installed.
+// The functions of NVIDIA's cuBLASLt that products need. They are loaded from its library when a GPU is used,
+// so that ft starts without the library.
 #pragma once
 #include <cublasLt.h>
 
@@ -24,7 +24,7 @@ struct CublasLt {
   decltype(&cublasLtGetVersion) version;
 };
 
-// Loaded at the first call. UserError(Exit::hardware) when it is not there.
+// Loads the library at the first call. Throws UserError (hardware) if it is missing.
 const CublasLt& cublaslt();
 
 }  // namespace ft::cuda

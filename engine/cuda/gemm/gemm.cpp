@@ -12,7 +12,7 @@ namespace ft::cuda {
 namespace {
 
 constexpr int kMostCandidates = 32;
-constexpr std::size_t kMostKept = 4096;  // shapes, of about 2 KB each; a step has some hundred
+constexpr std::size_t kMostKept = 4096;  // number of shapes, about 2 KB each; a step has some hundred
 
 GemmMachine machine_of(const Gpu& gpu, const GemmQueue& queue) {
   cudaDeviceProp about{};

@@ -1,7 +1,7 @@
-// Dense products, one at a time, on cuBLASLt. Its choice for a shape (descriptors and an algorithm) is
-// kept, so that steps after the first ask it nothing new. Batches of ever new lengths ask little and take
-// little memory: a shape has the algorithm of a rounded number of rows, and only the shapes that were used
-// last are kept. The algorithm depends on the shape alone, not on earlier products.
+// Dense products, one at a time, on cuBLASLt. Its choice for a shape (descriptors and an algorithm) is kept,
+// so that steps after the first do not query it again. Batches whose lengths always differ cost few queries
+// and little memory: the algorithm is that for a rounded number of rows, and only the most recently used
+// shapes are kept. The algorithm depends only on the shape, not on earlier products.
 #pragma once
 #include <list>
 #include <map>
@@ -16,8 +16,8 @@ namespace ft::cuda {
 
 class Gemm {
  public:
-  // workspace: device memory for cuBLASLt, `bytes` of it. tuning: the file of training.gemm_tuning; with one
-  // the algorithms are those that were measured to be the fastest; empty: cuBLASLt chooses.
+  // workspace: device memory for cuBLASLt, `bytes` of it. tuning: path of the file of training.gemm_tuning;
+  // with a file, the algorithms that were measured as the fastest are used; empty: cuBLASLt chooses.
   Gemm(const Gpu&, std::byte* workspace, std::int64_t bytes, const std::string& tuning);
   ~Gemm();
   Gemm(const Gemm&) = delete;
@@ -40,7 +40,7 @@ class Gemm {
   GemmQueue queue_;
   std::optional<GemmFile> file_;
   std::map<GemmKey, Algorithm> usual_;  // by with_rounded_rows()
-  std::list<Kept> kept_;                // the last used first
+  std::list<Kept> kept_;                // the most recently used first
   std::map<GemmKey, std::list<Kept>::iterator> plans_;
 };
 

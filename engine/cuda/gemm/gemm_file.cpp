@@ -28,7 +28,8 @@ constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;
   refuse(Exit::storage, path, str(" cannot be ", what, ": ", system_error_text(error)));
 }
 
-// With the four leading bits of its sizes: all that are alike have the same.
+// The key with each size cut to its four leading bits: keys that are equal after this share lines of the
+// file.
 GemmKey alike(GemmKey key) {
   for (std::int64_t* size : {&key.m, &key.n, &key.k}) {
     const auto value = static_cast<std::uint64_t>(*size);
@@ -70,7 +71,7 @@ AlgorithmBytes algorithm_of(const JsonObject& row) {
 
 }  // namespace
 
-// The file is this process's alone. Where a file system has no locks two may measure the same product.
+// Holds the file's lock. On a file system without locks two processes may measure the same product.
 class GemmFile::Locked {
  public:
   explicit Locked(int fd) : fd_(fd) {
@@ -137,7 +138,7 @@ void GemmFile::read_on() {
   if (::fstat(fd_, &info) != 0) fail(path_, "read", errno);
   if (info.st_size > kMostBytes)
     refuse(Exit::input, path_, str(": is ", info.st_size, " bytes; at most ", kMostBytes, " are read"));
-  if (info.st_size < read_) {  // somebody has emptied it
+  if (info.st_size < read_) {  // somebody has emptied the file
     read_ = info.st_size;
     lines_ = 0;
     ended_ = true;
@@ -154,7 +155,7 @@ void GemmFile::read_on() {
   }
   read_ += static_cast<std::int64_t>(text.size());
   std::string_view rest = text;
-  if (!ended_ && rest.starts_with('\n')) rest.remove_prefix(1);  // of the last line
+  if (!ended_ && rest.starts_with('\n')) rest.remove_prefix(1);  // ends the last line
   ended_ = text.ends_with('\n');
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());

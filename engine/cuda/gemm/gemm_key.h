@@ -1,4 +1,4 @@
-// All that the choice of an algorithm for a dense product depends on.
+// The values that the choice of an algorithm for a dense product depends on.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -13,9 +13,10 @@ namespace ft::cuda {
 struct GemmKey {
   std::int64_t m, n, k;
   bool transpose_a, transpose_b;
-  std::int64_t lda, ldb, ldc, ldy;  // elements from a row to the next
+  std::int64_t lda, ldb, ldc, ldy;  // elements from one row to the next
   DType operands, result;
-  std::int64_t align_a, align_b, align_c, align_y;  // bytes: powers of two that divide the addresses
+  // bytes: the largest powers of two, up to a limit, that divide the addresses
+  std::int64_t align_a, align_b, align_c, align_y;
 
   auto operator<=>(const GemmKey&) const = default;
   static void fields(auto& key, auto&& f) {
@@ -28,8 +29,8 @@ struct GemmKey {
   }
 };
 
-// Rounds up the rows of a as it lies, which differ from batch to batch, to five leading bits: at most a
-// sixteenth more. However many lengths batches have, these are few.
+// Rounds the number of rows of the stored a, which differs from batch to batch, up to five leading bits: at
+// most a sixteenth more. There are few such numbers, however many lengths batches have.
 inline GemmKey with_rounded_rows(GemmKey key) {
   std::int64_t& rows = key.transpose_a ? key.k : key.m;
   const int width = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows)));

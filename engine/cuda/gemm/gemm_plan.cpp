@@ -9,7 +9,7 @@
 namespace ft::cuda {
 namespace {
 
-// A long sum may be split, but its parts are added in f32 and in a fixed order.
+// Allows a long sum to be split if its parts are added in f32 and in a fixed order.
 constexpr auto kReduction = static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 
 cudaDataType_t type_of(DType t) {
@@ -32,7 +32,7 @@ void check(cublasStatus_t status, const char* what) {
 }
 
 GemmKey key_of(const GemmCall& g) {
-  const Tensor& c = g.c ? g.c : g.y;  // where it is not read its layout is y's
+  const Tensor& c = g.c ? g.c : g.y;  // if c is not read, its layout is y's
   return {.m = g.y.rows(),
           .n = g.y.cols(),
           .k = g.transpose_a ? g.a.rows() : g.a.cols(),
@@ -50,7 +50,8 @@ GemmKey key_of(const GemmCall& g) {
           .align_y = alignment(g.y)};
 }
 
-// cuBLASLt's matrices are column-major: to it y is y^T (n, m) = op(b)^T op(a)^T, b is its A and a its B.
+// cuBLASLt's matrices are column-major: in its terms y is y^T (n, m) = op(b)^T op(a)^T, so b is its A and a
+// its B.
 GemmPlan::GemmPlan(const GemmQueue& queue, const GemmKey& key) : queue_(queue), key_(key) {
   const CublasLt& lt = queue_.lt;
   check(lt.desc_create(&desc_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
@@ -60,7 +61,7 @@ GemmPlan::GemmPlan(const GemmQueue& queue, const GemmKey& key) : queue_(queue), 
   };
   transpose(CUBLASLT_MATMUL_DESC_TRANSA, key.transpose_b);
   transpose(CUBLASLT_MATMUL_DESC_TRANSB, key.transpose_a);
-  // A row-major (rows, cols) matrix is a column-major (cols, rows) one.
+  // Describes a row-major (rows, cols) matrix as a column-major (cols, rows) one.
   const auto layout = [&](cublasLtMatrixLayout_t& l, DType type, std::int64_t rows, std::int64_t cols,
                           std::int64_t stride) {
     check(lt.layout_create(&l, type_of(type), static_cast<std::uint64_t>(cols),
@@ -120,7 +121,7 @@ bool GemmPlan::usable(const cublasLtMatmulAlgo_t& algorithm) const {
                           &written) == CUBLAS_STATUS_SUCCESS &&
       (reduction & ~kReduction) != 0)
     return false;
-  // The check knows no addresses.
+  // Checks alignments, because the check above knows no addresses.
   const auto aligned = [&](cublasLtMatmulAlgoCapAttributes_t which, std::int64_t is) {
     std::uint32_t least = 0;
     const cublasStatus_t status = lt.algorithm_cap(&algorithm, which, &least, sizeof least, &written);

@@ -1,4 +1,4 @@
-// What cuBLASLt has to know of one shape of product, and the algorithms it has for it.
+// Descriptors of one shape of product for cuBLASLt, and the algorithms that it offers for the shape.
 #pragma once
 #include <vector>
 
@@ -20,7 +20,7 @@ struct GemmCall {
 };
 GemmKey key_of(const GemmCall&);
 
-// Where products run.
+// The stream and workspace of products.
 struct GemmQueue {
   const CublasLt& lt;
   cublasLtHandle_t handle;
@@ -29,7 +29,7 @@ struct GemmQueue {
   std::int64_t bytes;
 };
 
-// UserError(Exit::hardware) unless it went well.
+// Throws UserError (hardware) if the status is an error.
 void check(cublasStatus_t, const char* what);
 
 class GemmPlan {
@@ -39,9 +39,10 @@ class GemmPlan {
   GemmPlan(const GemmPlan&) = delete;
   GemmPlan& operator=(const GemmPlan&) = delete;
 
-  // What cuBLASLt proposes, at most `most`, the best by its own estimate first. UserError when it has none.
+  // Returns at most `most` of cuBLASLt's proposals, the best by its own estimate first. Throws UserError
+  // (hardware) if it has none.
   std::vector<cublasLtMatmulAlgo_t> candidates(int most) const;
-  // Whether cuBLASLt takes it for this shape, in the workspace, with sums in a fixed order.
+  // True if cuBLASLt supports the algorithm for this shape, in the workspace, with sums in a fixed order.
   bool usable(const cublasLtMatmulAlgo_t&) const;
   cublasStatus_t run(const GemmCall&, const cublasLtMatmulAlgo_t&) const;
 

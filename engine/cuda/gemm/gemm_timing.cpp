@@ -11,8 +11,8 @@
 namespace ft::cuda {
 namespace {
 
-constexpr int kRounds = 5, kRuns = 4;  // of each algorithm in a round
-constexpr double kSlow = 1.5;          // times the fastest: it is left out of the other rounds
+constexpr int kRounds = 5, kRuns = 4;  // runs of each algorithm per round
+constexpr double kSlow = 1.5;  // multiple of the fastest time: slower algorithms skip the other rounds
 
 class Event {
  public:
@@ -26,7 +26,7 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-// A matrix of the GPU, kept on the host, where there is room: a gradient can be large.
+// A copy of a GPU's matrix in the host's memory: the GPU may lack room for a second copy of a large gradient.
 class OnHost {
  public:
   OnHost(const Gpu& gpu, const Tensor& t)
@@ -42,7 +42,7 @@ class OnHost {
 
  private:
   void copy(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, cudaMemcpyKind kind) {
-    gpu_.synchronize();  // the copy would block, without watching meanwhile
+    gpu_.synchronize();  // the copy would block without calling the GPU's watcher
     check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width_, rows_, kind, gpu_.stream()),
           "saving a sum while timing products");
     gpu_.synchronize();
@@ -50,14 +50,14 @@ class OnHost {
 
   const Gpu& gpu_;
   void* device_;
-  std::size_t rows_, width_, pitch_;  // the last two in bytes
+  std::size_t rows_, width_, pitch_;  // width and pitch in bytes
   std::vector<std::byte> bytes_;
 };
 
 struct Candidate {
   cublasLtMatmulAlgo_t algorithm;
   Event begin{}, end{};
-  std::vector<double> times{};  // us, of each round
+  std::vector<double> times{};  // us, one for each round
 
   double middle() const {
     std::vector<double> sorted = times;
@@ -83,7 +83,7 @@ void take_turns(const Gpu& gpu, std::span<Candidate* const> turns,
 
 }  // namespace
 
-// A GPU's clock drifts with its temperature and power, so algorithms take turns, forwards and backwards.
+// Algorithms take turns, forwards and backwards, because a GPU's clock drifts with its temperature and power.
 std::vector<double> microseconds(const Gpu& gpu, const GemmPlan& plan,
                                  std::span<const cublasLtMatmulAlgo_t> algorithms, const GemmCall& g) {
   std::optional<OnHost> kept;

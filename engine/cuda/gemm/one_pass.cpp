@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kHopper = 9;
 
-// Rows of fours of elements.
+// True if rows can be accessed by four elements at a time.
 bool in_fours(const Tensor& t) {
   const std::int64_t size = size_of(t.dtype);
   return reinterpret_cast<std::uintptr_t>(t.data) % static_cast<std::uintptr_t>(4 * size) == 0 &&
@@ -22,7 +22,8 @@ bool in_fours(const Tensor& t) {
 OnePassProducts::OnePassProducts(const Gpu& gpu, ProductKernels which)
     : stream_(gpu.stream()), blocks_(gpu.capability() == kHopper ? one_pass_blocks() : 0), which_(which) {}
 
-// All terms lie alike, and the rows of operands begin at addresses that the copying engine can reach.
+// True if the kernel supports the call: all terms have the same layout, and rows of operands begin at
+// addresses that the copying engine can reach.
 bool OnePassProducts::fits(const Tensor& y, std::span<const Term* const> terms, const Tensor& c) const {
   if (blocks_ == 0 || terms.empty() || terms.size() > OnePass::kMostTerms) return false;
   const Term& first = *terms.front();
@@ -38,9 +39,10 @@ bool OnePassProducts::fits(const Tensor& y, std::span<const Term* const> terms, 
          y.rows() <= kMost && y.cols() <= kMost && first.depth() <= kMost;
 }
 
-// cuBLASLt takes a pass over y for each term, and one for a bias. A single term without a bias is cuBLASLt's:
-// on an H200 it is as fast. So are few tiles, which leave multiprocessors idle: it has smaller ones, and
-// splits the depth. Fewer tiles do for a short sum, for which idling costs less than a pass.
+// True if the kernel is faster than cuBLASLt, which takes a pass over y for each term, and one for a bias.
+// cuBLASLt is as fast on an H200 for a single term without a bias. It is also better if y has few tiles,
+// which leave multiprocessors idle: it has smaller tiles, and splits the depth. For a short sum fewer tiles
+// suffice, because idling costs less than a pass.
 bool OnePassProducts::gains(const Tensor& y, std::span<const Term* const> terms, const Tensor& c) const {
   const bool several = terms.size() > 1 || (c && c.shape.rank == 1);
   constexpr std::int64_t kShort = 2048;

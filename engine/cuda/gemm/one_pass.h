@@ -1,5 +1,5 @@
 // Sums of products that ft's own kernel computes in one pass (kernels/products_wgmma.h): all terms and c are
-// added up in f32, and rounded once.
+// added in f32, and rounded once.
 #pragma once
 #include <span>
 
@@ -13,9 +13,9 @@ class OnePassProducts {
  public:
   OnePassProducts(const Gpu&, ProductKernels);
 
-  // Says whether it computes y = the sum of these terms + c. Weights in 4 bits count as made dense.
+  // True if it computes y = the sum of these terms + c. 4-bit weights count as decoded.
   bool takes(const Tensor& y, std::span<const Term* const>, const Tensor& c) const;
-  // every_row: c is one row.
+  // every_row: c is one row, which is added to every row.
   void run(const Tensor& y, std::span<const Term>, float alpha, const Tensor& c, bool every_row) const;
 
  private:
@@ -23,7 +23,7 @@ class OnePassProducts {
   bool gains(const Tensor& y, std::span<const Term* const>, const Tensor& c) const;
 
   cudaStream_t stream_;
-  int blocks_;  // that run at the same time; 0: the GPU has no such kernel
+  int blocks_;  // number of blocks that run at the same time; 0: the GPU has no such kernel
   ProductKernels which_;
 };
 

@@ -40,10 +40,10 @@ Products::Products(const Gpu& gpu, const Workspace& w, ProductKernels kernels, c
       one_pass_(gpu, kernels),
       gemm_(gpu, w.blas, w.blas_bytes, tuning) {}
 
-// dy is large, its rows and the others' are read 16 bytes at a time, and a block's shared
-// memory fits a multiprocessor of Hopper.
+// True if dy is large, the rows of dy, b and u can be read 16 bytes at a time, and a block's shared memory
+// fits a multiprocessor of Hopper.
 bool Products::in_one_read(const op::NarrowGrad& op) const {
-  constexpr std::int64_t kLarge = std::int64_t{1} << 22;  // elements: two products are not yet slower
+  constexpr std::int64_t kLarge = std::int64_t{1} << 22;  // elements: below this, two products are not slower
   const std::int64_t m = op.dy.rows(), n = op.dy.cols(), r = op.b.cols();
   if (capability_ != 9 || kernels_ == ProductKernels::vendor || op.dy.dtype == DType::f32) return false;
   if (m * n < kLarge && kernels_ != ProductKernels::own) return false;
@@ -80,12 +80,12 @@ void Products::run(const op::Products& op) {
     run_one_by_one(op, sorted);
 }
 
-// In 16 bits y is rounded after each term, and an adapter's term would vanish beside a residual. So c
-// comes last, unless it is y itself: then each term is added to it.
+// Adds c last, unless it is y itself: in 16 bits y is rounded after each term, and an adapter's term would
+// vanish next to a residual.
 void Products::run_one_by_one(const op::Products& op, Terms terms) {
   const auto& [y, all, alpha, c] = op;
   const bool last = terms.size() > 1 && y.dtype != DType::f32 && c && c.data != y.data;
-  Tensor sum;  // what the next term is added to
+  Tensor sum;  // the tensor that the next term is added to
   if (!last) sum = c;
   if (sum && sum.shape.rank == 1) {
     broadcast_row(stream_, view_of(y), view_of(sum));
@@ -103,8 +103,8 @@ void Products::run_one_by_one(const op::Products& op, Terms terms) {
     cast(stream_, view_of(y), view_of(sum));
 }
 
-// Columns of y at a time, with room for dense parts of all weights in 4 bits: whole tiles, or eights, in
-// parts of about the same width. 0: there is not room for eight.
+// Number of columns of y to compute at a time, with room for decoded parts of all 4-bit weights: a multiple
+// of a tile's columns or of eight, in parts of about the same width. 0: there is no room for eight.
 std::int64_t Products::at_once(std::int64_t columns, Terms terms) const {
   std::int64_t bytes = 0;  // for a column
   for (const Term* t : terms)
@@ -146,7 +146,7 @@ void Products::multiply(Tensor y, const Term& t, float alpha, Tensor c) {
   gemm_.run({y, t.a, t.ta == Trans::yes, t.b, t.tb == Trans::yes, c, alpha});
 }
 
-// Rows [begin, end) of the matrix if it is transposed, else columns.
+// Decodes rows [begin, end) of the matrix if it is transposed, else columns.
 Tensor Products::make_dense(const Term& t, std::int64_t begin, std::int64_t end, std::byte* at) const {
   const bool rows = t.tb == Trans::yes;
   const std::int64_t k = t.depth(), part = end - begin;
@@ -158,7 +158,8 @@ Tensor Products::make_dense(const Term& t, std::int64_t begin, std::int64_t end,
   return dense;
 }
 
-// Columns [begin, end) of y need that many rows of the matrix (transposed) or columns of it.
+// Computes columns [begin, end) of y at a time, for which it decodes these rows of the matrix (if transposed)
+// or columns.
 void Products::multiply_four_bit(Tensor y, const Term& t, float alpha, Tensor c) {
   const Term* const only[] = {&t};
   const std::int64_t n = y.cols(), columns = at_once(n, only);

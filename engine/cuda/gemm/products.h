@@ -1,6 +1,6 @@
-// op::Products on the GPU: in one pass where ft's own kernel takes it (one_pass.h), else one product of
-// cuBLASLt for each term. Then small terms come first and a residual or bias last, so that sums which are
-// rounded on the way are small. Weights in 4 bits are made dense.
+// op::Products on the GPU: in one pass if ft's own kernel computes it (one_pass.h), else one cuBLASLt product
+// for each term. In the second case small terms come first and a residual or bias last, so that sums that are
+// rounded on the way are small. 4-bit weights are decoded.
 #pragma once
 #include <string>
 
@@ -16,13 +16,13 @@ class Products {
   struct Workspace {
     std::byte* blas;  // for cuBLASLt
     std::int64_t blas_bytes;
-    std::byte* dense;  // for weights in 4 bits, or parts of them
+    std::byte* dense;  // for decoded 4-bit weights, or parts of them
     std::int64_t dense_bytes;
     const float* map;  // nested_map() on the device
     std::byte* sums;   // for partial sums
     std::int64_t sums_bytes;
   };
-  // tuning: as Gemm's.
+  // tuning: see Gemm.
   Products(const Gpu&, const Workspace&, ProductKernels, const std::string& tuning);
 
   void run(const op::Products&);

@@ -12,11 +12,11 @@ namespace ft::cuda {
 namespace {
 
 using Encode = decltype(&cuTensorMapEncodeTiled);
-constexpr unsigned kSince = 12000;  // the version of CUDA that brought it
+constexpr unsigned kSince = 12000;  // the version of CUDA that introduced it
 constexpr std::int64_t kAlign = 8;  // elements: 16 bytes
 constexpr cuuint32_t kBoxColumns = 64;
 
-// The driver's functions are asked for, not linked: ft starts without a driver.
+// Looks the driver's function up instead of linking it, so that ft starts without a driver.
 Encode encode() {
   static const Encode function = [] {
     void* found = nullptr;

@@ -1,5 +1,5 @@
-// Matrices as the GPU's copying engine knows them (compute capability 9.0 and later): kernels fetch boxes of
-// 64 columns from them (kernels/tma.cuh), zeros beyond their ends.
+// Descriptors of matrices for the GPU's copying engine (compute capability 9.0 and later): kernels fetch
+// boxes of 64 columns (kernels/tma.cuh), with zeros beyond the matrix.
 #pragma once
 #include <cstdint>
 
@@ -7,14 +7,14 @@
 
 namespace ft::cuda {
 
-// NVIDIA's CUtensorMap. Its content is the driver's.
+// NVIDIA's CUtensorMap. Only the driver knows its content.
 struct alignas(64) TensorMap {
   std::uint64_t opaque[16];
 };
 
-// Says whether a matrix of two-byte elements can have a map: its rows begin at multiples of 16 bytes.
+// True if a matrix of two-byte elements can have a map: its rows begin at multiples of 16 bytes.
 bool mappable(const Tensor&);
-// rows: of a box, at most 256. UserError(Exit::hardware) when the driver has no such function or refuses.
+// rows: of a box, at most 256. Throws UserError (hardware) if the driver has no such function or refuses.
 TensorMap map_of(const Tensor&, int rows);
 
 }  // namespace ft::cuda

@@ -1,6 +1,6 @@
-// Attention on tiles of 16 x 16, one thread for each score: plain, and right for every width up to
-// 256. Thread (i, j) of a block computes the score of the tile's query i and key j, and then owns columns j,
-// j + 16, ... of row i of what is summed.
+// Attention on tiles of 16 x 16 with one thread for each score: simple, and correct for every width up to
+// 256. Thread (i, j) of a block computes the score of the tile's query i and key j, and then sums columns j,
+// j + 16, ... of the result's row i.
 #include "engine/core/random.h"
 #include "engine/cuda/kernels/attention.cuh"
 
@@ -8,8 +8,9 @@ namespace ft::cuda {
 namespace {
 
 constexpr int kTile = 16, kThreads = kTile * kTile;
-constexpr int kOwned = kAttentionWidth / kTile;  // columns of a thread, at most
-constexpr int kPadded = kAttentionWidth + 1;     // columns of a row in shared memory: no bank is hit twice
+constexpr int kOwned = kAttentionWidth / kTile;  // most columns of a thread
+// columns of a row in shared memory, padded to avoid bank conflicts
+constexpr int kPadded = kAttentionWidth + 1;
 
 struct Matrix {
   float at[kTile][kPadded];
@@ -18,7 +19,7 @@ struct Scores {
   float at[kTile][kTile + 1];
 };
 
-// Rows [first, last) of a head; 0 below.
+// Loads rows [first, last) of a head into a tile, with zeros after them.
 template <class T>
 __device__ void fetch(Matrix& m, Rows<T> x, i64 head, int width, i64 first, i64 last) {
   for (int e = static_cast<int>(threadIdx.x); e < kTile * width; e += kThreads) {
@@ -39,25 +40,25 @@ __device__ inline float dot(const float* a, const float* b, int width) {
   return sum;
 }
 
-// Whether queries [query, query + 16), a tile of their sequence, see any of the keys [key, key + 16) that are
-// below `end`: all are numbers in the sequence. The tile lies in one block, the keys may lie in two.
+// True if queries [query, query + 16), a tile of their sequence, see any of the keys [key, key + 16) below
+// `end`. All are numbered within the sequence. The tile lies in one block; the keys may lie in two.
 __device__ inline bool sees_block(const Attention& c, i64 head, i64 query, i64 key, i64 end) {
   return kept_block(c.blocks, head, query, key) ||
          kept_block(c.blocks, head, query, smaller(key + kTile, end) - 1);
 }
 
-// owned += sum over t of weights[t] m[t]
+// owned += sum over t of weights[t] m[t].
 __device__ inline void add(float (&owned)[kOwned], const float (&weights)[kTile + 1], const Matrix& m, int j,
                            int width) {
   for (int t = 0; t < kTile; ++t)
 #pragma unroll
     for (int n = 0; n < kOwned; ++n) {
-      if (n * kTile >= width) break;  // for all threads alike
+      if (n * kTile >= width) break;  // the same for all threads
       if (j + n * kTile < width) owned[n] += weights[t] * m.at[t][j + n * kTile];
     }
 }
 
-// Over the 16 threads of a row.
+// Reduces over the 16 threads of a row.
 __device__ inline float row_largest(float v) {
   for (int with = kTile / 2; with > 0; with /= 2) v = fmaxf(v, __shfl_xor_sync(~0u, v, with));
   return v;
@@ -72,7 +73,7 @@ struct ForwardShared {
   Scores p;
 };
 
-// Dropout's factor for a probability; `key` counts from the first of its sequence.
+// Dropout's factor for a probability; `key` is counted from the first key of its sequence.
 __device__ inline float kept(const Attention& c, i64 head, i64 query, i64 key) {
   if (c.dropout == 0) return 1;
   const auto row = static_cast<std::uint64_t>(query * c.all_heads + c.first_head + head);
@@ -109,7 +110,7 @@ __global__ void __launch_bounds__(kThreads) forward(Attention c, Tensors<T> t) {
     const float bias = seen ? bias_at<T>(c.bias, head, from + j - query, c.scale) : 0;
     const float score =
         seen ? capped(dot(s.q.at[i], s.k.at[j], c.width) + bias, c.scale, c.cap).score : kLowest;
-    const float now = fmaxf(top, row_largest(score));  // passes over a NaN; the sums do not
+    const float now = fmaxf(top, row_largest(score));  // ignores a NaN, which the sums do not
     const float p = seen ? exp2f((score - now) * power) : 0;
     const float shrink = top == kLowest ? 0 : exp2f((top - now) * power);
     top = now;
@@ -125,7 +126,7 @@ __global__ void __launch_bounds__(kThreads) forward(Attention c, Tensors<T> t) {
   if (j == 0) c.lse[head * c.q.rows + query] = top * c.scale + logf(total);
 }
 
-// delta (heads of the call, rows) = sum of dy y over a head: a warp for each.
+// delta (heads of the call, rows) = sum of dy y over a head; one warp computes each.
 template <class T>
 __global__ void __launch_bounds__(kThreads) deltas(Attention c, Tensors<T> t) {
   const i64 row = static_cast<i64>(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32;
@@ -186,7 +187,7 @@ struct DkvShared {
   Scores p, ds;  // (keys, queries)
 };
 
-// The same with keys in the place of queries: all query heads that share the key head, one after another.
+// Computes dk and dv of a tile of keys. It loops over all query heads that share the key head.
 template <class T>
 __global__ void __launch_bounds__(kThreads) gradient_of_keys(Attention c, Tensors<T> t) {
   DkvShared& s = shared_memory<DkvShared>();
@@ -231,7 +232,7 @@ __global__ void __launch_bounds__(kThreads) gradient_of_keys(Attention c, Tensor
   put(t.dv, key_head, c.width, key, j, dv);
 }
 
-// ds of one pair, before scaling, from memory.
+// ds of one pair, before scaling, computed from memory.
 template <class T>
 __device__ float pair_gradient(const Attention& c, const Tensors<T>& t, i64 head, i64 query, i64 key,
                                i64 first_key) {
@@ -246,7 +247,8 @@ __device__ float pair_gradient(const Attention& c, const Tensors<T>& t, i64 head
   return p * (dp * kept(c, head, query, key - first_key) - c.delta[own * c.q.rows + query]);
 }
 
-// A block for each distance and head: the sum of ds over all pairs at that distance, or beyond the last.
+// Sums ds over all pairs at a distance (the end distances include all beyond): one block for each distance
+// and head.
 template <class T>
 __global__ void __launch_bounds__(kThreads) gradient_of_bias(Attention c, Tensors<T> t) {
   float* warps = shared_memory<float[kThreads / 32]>();

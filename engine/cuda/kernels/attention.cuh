@@ -1,4 +1,4 @@
-// What the attention kernels share: which keys a query sees, and tiles in shared memory.
+// Shared parts of the attention kernels: masks, and tiles in shared memory.
 #pragma once
 #include "engine/cuda/kernels/attention.h"
 #include "engine/cuda/kernels/device.cuh"
@@ -16,14 +16,15 @@ struct Range {
   i64 from, to;
 };
 
-// The mask of Ops: rows are numbers in the batch, of one sequence [begin, end).
+// The mask of Ops. Rows are numbered within the batch and belong to one sequence [begin, end).
 struct Sight {
   bool causal;
   i64 window;
   __device__ bool sees(i64 query, i64 key) const {
     return !(causal && key > query) && !(window > 0 && key <= query - window);
   }
-  // The keys that any of the queries [from, to) sees, and the queries that see any of the keys.
+  // Range of keys that any of the queries [from, to) sees, and range of queries that see any of the keys
+  // [from, to).
   __device__ Range keys_of(const Tile& t, i64 from, i64 to) const {
     return {window > 0 ? larger(t.from, from - window + 1) : t.from, causal ? to : t.to};
   }
@@ -32,7 +33,7 @@ struct Sight {
   }
 };
 
-// Whether the blocks of a query and a key, numbered in their sequence, see each other.
+// True if the blocks of a query and a key, which are numbered within their sequence, see each other.
 __device__ inline bool kept_block(const Blocks& b, i64 head, i64 query, i64 key) {
   if (!b.bits) return true;
   const i64 column = key >> b.shift;
@@ -40,7 +41,7 @@ __device__ inline bool kept_block(const Blocks& b, i64 head, i64 query, i64 key)
   return (row[column / 32] >> (column % 32) & 1) != 0;
 }
 
-// The bias of a pair at distance key - query, as scores are before scaling; 0 where there is none.
+// The bias of a pair at distance key - query, in units of scores before scaling; 0 without a bias.
 template <class T>
 __device__ float bias_at(const View& bias, i64 head, i64 distance, float scale) {
   if (!bias.data) return 0;
@@ -48,7 +49,7 @@ __device__ float bias_at(const View& bias, i64 head, i64 distance, float scale) 
   return to_float(static_cast<const T*>(bias.data)[row * bias.stride + head]) / scale;
 }
 
-// A score, before scaling, as the cap has it, and that beside the slope of the cap there.
+// A capped score, in units of scores before scaling, and the cap's derivative there.
 struct Capped {
   float score, slope;
 };

@@ -1,11 +1,11 @@
-// Sparse attention in the tensor-core kernels: which steps of columns a tile of rows needs, and which scores
-// are hidden. Rows and columns are numbers in the batch.
+// Sparse attention in the tensor-core kernels: the steps of columns that a tile of rows needs, and the scores
+// that are hidden. Rows and columns are numbered within the batch.
 #pragma once
 #include "engine/cuda/kernels/attention_mma.cuh"
 
 namespace ft::cuda {
 
-// All blocks are kept: nothing is asked.
+// Dense attention: all blocks are kept, so nothing is tested.
 struct AllBlocks {
   __device__ AllBlocks(const Attention&, const Tile&) {}
   __device__ int aligned(int from) const { return from; }
@@ -24,16 +24,16 @@ struct AllBlocks {
   __device__ void hide_of_keys(float (&)[1][kN][4], i64, int, int) const {}
 };
 
-// The blocks kept in a self-attention's tile.
+// The blocks that are kept in a tile of self-attention.
 class KeptBlocks {
  public:
   __device__ KeptBlocks(const Attention& c, const Tile& tile) : blocks_(c.blocks), begin_(tile.begin) {}
 
-  // Steps of columns begin with a block.
+  // Makes steps of columns begin with a block.
   __device__ int aligned(int from) const { return from - (from - begin_) % kMmaRows; }
 
-  // The first step of columns from `from` on that has something to do: keys for queries [first, last), and
-  // queries for the tile of keys from `first` on.
+  // The first step of columns from `from` on that has work: keys for queries [first, last), or queries for
+  // the tile of keys from `first` on.
   template <int kStep>
   __device__ int step_of_queries(i64 head, int first, int last, int from, int end) const {
     while (from < end && !any(head, first, last, from, kStep)) from += kStep;
@@ -44,7 +44,8 @@ class KeptBlocks {
     while (from < end && !any(head, from, lesser(from + kStep, end), first, kMmaRows)) from += kStep;
     return from;
   }
-  // Whether any of the queries [query, last) sees any of n keys, a power of 2 that `key` is a multiple of.
+  // True if any of the queries [query, last) sees any of n keys; n is a power of 2, and `key` a multiple of
+  // it.
   __device__ bool any(i64 head, int query, int last, int key, int n) const {
     std::uint32_t seen = 0;
     for (int row = block(query); query < last && row <= block(last - 1); ++row)
@@ -52,8 +53,8 @@ class KeptBlocks {
     return seen != 0;
   }
 
-  // Scores of pairs that are not kept become -infinity: rows from `row` on, of 16 in one block each, and
-  // columns from `column` on.
+  // Sets scores of pairs that are not kept to -infinity. Rows begin with `row`, columns with `column`; each
+  // 16 rows are in one block.
   template <int kM, int kN>
   __device__ void hide_of_queries(float (&s)[kM][kN][4], i64 head, int row, int column) const {
 #pragma unroll
@@ -73,7 +74,7 @@ class KeptBlocks {
 
  private:
   __device__ int block(int row) const { return (row - begin_) >> blocks_.shift; }
-  // Row `row` of the layout, the columns of n keys as the lowest bits.
+  // Bits of a row of the layout for the columns of n keys, in the lowest bits.
   __device__ std::uint32_t bits(i64 head, int row, int key, int n) const {
     const int column = block(key), columns = n >> blocks_.shift;
     const std::uint32_t* at = blocks_.bits + head * blocks_.head_words +

@@ -1,7 +1,7 @@
-// What a bias by distance, dropout and a cap add to the tensor-core kernels of attention. Kernels are made
-// with `Bare`, whose functions do nothing, so that attention without the three pays nothing for them; with
-// `BiasAndDropout`, of which a call may have one or both; with `WithCap`; and with `Sparse`, which has all
-// but the cap.
+// Bias by distance, dropout and cap in the tensor-core kernels of attention. Kernels are compiled with
+// `Bare`, whose functions do nothing, so that attention without the three has no cost for them; with
+// `BiasAndDropout`, for calls with one or both; with `WithCap`; and with `Sparse`, which has everything
+// except the cap.
 #pragma once
 #include <type_traits>
 
@@ -10,7 +10,7 @@
 
 namespace ft::cuda {
 
-// Says which of a lane's scores dropout keeps.
+// Types that state which of a lane's scores dropout keeps.
 struct AllKept {};
 template <int kM>
 struct KeptBits {
@@ -28,7 +28,7 @@ __device__ void fill(float (&s)[kM][kN][4], float v) {
 
 struct Bare {
   using Kept = AllBlocks;
-  static constexpr bool kBegins = false;  // scores begin with something else than 0
+  static constexpr bool kBegins = false;  // scores begin with other values than 0
   static constexpr unsigned bytes(const Attention&) { return 0; }
   __device__ Bare(const Attention&, unsigned) {}
   template <class T>
@@ -58,7 +58,7 @@ struct Bare {
   __device__ float slope(float) const { return 1; }
 };
 
-// Scores of a cap: (cap / scale) tanh(s scale / cap).
+// Caps scores: (cap / scale) tanh(s scale / cap).
 class WithCap : public Bare {
  public:
   __device__ WithCap(const Attention& c, unsigned at)
@@ -71,7 +71,7 @@ class WithCap : public Bare {
       for (int i = 0; i < 4 * kN; ++i)
         s[m][i / 4][i % 4] = most_ * math::tanh_of(s[m][i / 4][i % 4] * parts_);
   }
-  // The cap's slope at a capped score.
+  // The cap's derivative at a capped score.
   __device__ float slope(float capped) const { return math::soft_cap_slope(capped * parts_); }
 
  private:
@@ -82,7 +82,7 @@ class BiasAndDropout {
  public:
   using Kept = AllBlocks;
   static constexpr bool kBegins = true;
-  // Its part of shared memory, from `at` on.
+  // Bytes of its part of shared memory, which begins at `at`.
   static unsigned bytes(const Attention& c) {
     return c.bias.data ? static_cast<unsigned>(c.bias.rows * sizeof(float)) : 0;
   }
@@ -96,9 +96,9 @@ class BiasAndDropout {
         heads_(static_cast<unsigned>(c.all_heads)),
         first_head_(static_cast<unsigned>(c.first_head)) {}
 
-  // The current head. All threads of the block fetch its bias, by column - row, together, once none of them
-  // reads the last head's any more; it is available after the next barrier. sign: 1 where rows are queries,
-  // -1 where they are keys.
+  // Sets the current head. All threads of the block load its bias together, by column - row, once none of
+  // them reads the previous head's bias; it is available after the next barrier. sign: 1 if rows are queries,
+  // -1 if they are keys.
   template <class T>
   __device__ void load(const Attention& c, i64 head, int sign) {
     take(head);
@@ -106,7 +106,8 @@ class BiasAndDropout {
     __syncthreads();
     copy_bias<T>(c, head, sign, static_cast<int>(blockDim.x));
   }
-  // The two parts of it: the head, of this thread; its bias, for others, by the first `threads` of the block.
+  // The two parts of load(): take() sets this thread's head; copy_bias() loads a head's bias for the block
+  // with its first `threads` threads.
   __device__ void take(i64 head) { head_ = static_cast<unsigned>(head); }
   template <class T>
   __device__ void copy_bias(const Attention& c, i64 head, int sign, int threads) const {
@@ -115,16 +116,16 @@ class BiasAndDropout {
       table_[i] = bias_at<T>(c.bias, head, sign * (i - reach_), c.scale);
   }
 
-  // The first column of a step, that eight columns which share a draw are in the same step.
+  // The first column of a step, such that eight columns that share a draw are in the same step.
   __device__ int aligned(int from, int first_of_sequence) const {
     return from - (from - first_of_sequence) % 8;
   }
 
-  // Scores begin with their bias, which the product is then added to. All pairs are at the same distance that
-  // are as much further in n as in m and half: few words are read.
+  // Starts scores with their bias, to which the product is then added. The distance of a pair depends only on
+  // n minus m and half, so few words are read.
   template <int kM, int kN>
   __device__ void begin(float (&s)[kM][kN][4], int row, int column) const {
-    constexpr int kBack = 2 * kM - 1;  // of m and half, in eights
+    constexpr int kBack = 2 * kM - 1;  // from m and half, in units of eight
     const int nearest = column - row - 8 * kBack - 7, farthest = column - row + 8 * kN - 1;
     const bool after = nearest >= reach_, before = farthest <= -reach_;
     if (!biased_ || after || before) return fill(s, biased_ ? table_[after ? 2 * reach_ : 0] : 0);
@@ -141,9 +142,9 @@ class BiasAndDropout {
       }
   }
 
-  // Dropout of queries [row, ...) and keys [key, ...), the latter counted from the first of their sequence, a
-  // multiple of 8. Four lanes hold the eight columns of a draw. Together they draw for two times eight rows
-  // and kN times eight columns: each for one half and every second n, whose bits it passes on.
+  // Dropout for queries [row, ...) and keys [key, ...); `key` is counted from the first key of the sequence
+  // and a multiple of 8. Four lanes hold the eight columns of a draw. Together they draw for two times eight
+  // rows and kN times eight columns: each lane draws for one half and every second n, and passes the bits on.
   template <int kM, int kN>
   __device__ KeptBits<kM> kept_of_queries(int row, int key) const {
     static_assert(kN == 8);
@@ -164,9 +165,9 @@ class BiasAndDropout {
     return kept;
   }
 
-  // Dropout of keys [key, ...) in the rows and queries [query, ...) in the columns. Eight lanes hold the
-  // eight keys of a draw. Together they draw for two columns and both halves of all n: each for one of these
-  // four and every second n.
+  // Dropout for keys [key, ...) in the rows and queries [query, ...) in the columns. Eight lanes hold the
+  // eight keys of a draw. Together they draw for two columns and both halves of all n: each lane draws for
+  // one of these four and every second n.
   template <int kN>
   __device__ KeptBits<1> kept_of_keys(int key, int query) const {
     static_assert(kN % 2 == 0 && kN <= 8);
@@ -200,12 +201,13 @@ class BiasAndDropout {
   __device__ void cap(float (&)[kM][kN][4]) const {}
   __device__ float slope(float) const { return 1; }
 
-  // Kept elements grow: their finished sums do, and numbers that meet them before that shrink instead.
+  // Kept elements are scaled up at the end, in their finished sums. grown: the factor. shrunk: v times the
+  // share of kept elements, for numbers that are combined with unscaled sums before that.
   __device__ float grown() const { return rule_.growth(); }
   __device__ float shrunk(float v) const { return v * rule_.share(); }
 
  private:
-  // The bits of keys [key, key + 8), key being a multiple of 8: whether a query keeps them.
+  // The bits of keys [key, key + 8) for a query, set for kept keys; `key` is a multiple of 8.
   __device__ unsigned draw(int query, int key) const {
     const std::uint64_t row = static_cast<unsigned>(query) * heads_ + first_head_ + head_;
     const Philox4 eight = random_.eight_at(row << 32 | static_cast<unsigned>(key) / 8);
@@ -232,8 +234,8 @@ struct Sparse : BiasAndDropout {
   using BiasAndDropout::BiasAndDropout;
 };
 
-// f(type, columns, extras): with_type_and_columns, for `Bare` with the narrowest tiles, and which extras.
-// Wide heads, of 256 columns, have a cap at most.
+// Calls f(type, columns, extras) like with_type_and_columns, with the extras that the call needs; `Bare` has
+// the narrowest tiles. Wide heads, of 256 columns, have at most a cap.
 template <class F>
 void with_tiles(const Attention& c, F f) {
   if (c.blocks.bits)

@@ -1,4 +1,4 @@
-// Attention over some keys and over others becomes that over all of them: a warp for each row and head.
+// Merges attention over some keys with attention over other keys: one warp for each row and head.
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/math.h"

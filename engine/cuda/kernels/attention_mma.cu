@@ -1,8 +1,8 @@
-// Attention in bf16 or f16 on tensor cores (Dao 2023). A block is four warps with 32 queries each; scores
+// Attention in bf16 or f16 on tensor cores (Dao 2023). A block is four warps with 32 queries each. Scores
 // stay in registers and become the left operand of the product with the values. Two tiles of keys or values
-// are on their way while one is multiplied. With 32 rows of a warp every fragment of keys and values that
-// comes from shared memory serves two products; the queries are read again each time, as sums and scores
-// leave no registers. With heads of 256 columns a warp has 16 queries, which stay in registers, and steps are
+// are under way while one is multiplied. With 32 rows per warp, every fragment of keys and values that is
+// loaded from shared memory serves two products. The queries are loaded each time, because sums and scores
+// take all registers. With heads of 256 columns a warp has 16 queries, which stay in registers, and steps are
 // half as long: two blocks still share a multiprocessor with 164 KB, and one fits 99 KB.
 #include "engine/cuda/kernels/attention_extras.cuh"
 #include "engine/cuda/kernels/softmax.cuh"
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads, 2) forward(Attention c, MmaTensors<T
         band.any(first, warp_last, from, kKeys) && blocks.any(head, first, warp_last, from, kKeys);
     float s[kM][kN][4];
     wait_for_copies<1>();
-    __syncthreads();  // these keys have arrived, and the last values' slot is free
+    __syncthreads();  // these keys have arrived, and the slot of the previous values is free
     fetch_keys(ring.last(), k, next);
     if (sees) {
       const auto kept = extras.template kept_of_queries<kM, kN>(first, from - tile.from);

@@ -1,4 +1,4 @@
-// What the tensor-core kernels of attention share: tensors, heads, and visibility.
+// Shared parts of the tensor-core kernels of attention: tensors, heads, and visibility.
 #pragma once
 #include "engine/cuda/kernels/attention.cuh"
 #include "engine/cuda/kernels/tiles.cuh"
@@ -27,11 +27,12 @@ struct MmaTensors {
   __device__ Head<T> head(const Rows<T>& x, i64 n) const { return {x, n, width, wide}; }
 };
 
-// Which head and tile each block has. Heads take turns in groups that share the GPU's cache: of a group, all
-// heads' longest tiles come first, so that the blocks of a launch end together.
+// Assigns a head and a tile to each block. Groups of heads that fit the GPU's cache together take turns.
+// Within a group the longest tiles of all heads come first, so that the blocks of a launch end at the same
+// time.
 struct Turns {
   unsigned heads, together;
-  // bytes: of what all tiles of a head read, which others than its own do too.
+  // bytes: read by the tiles of a head, and shared by these tiles.
   Turns(i64 all, i64 bytes, i64 cache)
       : heads(static_cast<unsigned>(all)),
         together(bytes * all <= cache ? heads : at_least_1(cache / bytes)) {}
@@ -48,9 +49,8 @@ struct Turns {
   static unsigned at_least_1(i64 n) { return n < 1 ? 1 : static_cast<unsigned>(n); }
 };
 
-// Rows and the columns that they see: row r those in [r + low, r + high) of the columns [from, to) that
-// there are. Queries are the rows and keys the columns, or the other way round. All are numbers in the
-// batch.
+// Visibility of columns: row r sees columns [r + low, r + high) within [from, to). Rows are queries and
+// columns keys, or the other way round. All are numbered within the batch.
 struct Band {
   static constexpr int kFar = 1 << 30;
   int to, low, high;
@@ -61,10 +61,10 @@ struct Band {
   static __device__ Band of_keys(const Attention& c, const Tile& t) {
     return {t.to, c.causal ? 0 : -kFar, window(c)};
   }
-  // The first column that any row from `first` on sees; nothing below it is asked for.
+  // The first column that any row from `first` on sees.
   __device__ int begin_of(const Tile& t, int first) const { return greater(t.from, first + low); }
   __device__ int end(int row) const { return lesser(to, row + high); }
-  // Whether rows [first, last) see any, or all, of n columns.
+  // True if rows [first, last) see any, or all, of n columns.
   __device__ bool any(int first, int last, int column, int n) const {
     return first < last && column < end(last - 1) && column + n > first + low;
   }
@@ -78,7 +78,7 @@ struct Band {
   }
 };
 
-// Scores of pairs that do not see each other become -infinity; the first is that of `row` and `column`.
+// Sets scores of pairs that do not see each other to -infinity; the first score is for `row` and `column`.
 template <int kM, int kN>
 __device__ void hide(float (&s)[kM][kN][4], const Band& band, int row, int column) {
   const Lane lane;
@@ -96,7 +96,7 @@ __device__ void hide(float (&s)[kM][kN][4], const Band& band, int row, int colum
     }
 }
 
-// Over the four lanes that hold parts of a row.
+// Reduces over the four lanes that hold parts of a row.
 __device__ inline float quad_largest(float v) {
   v = fmaxf(v, __shfl_xor_sync(~0u, v, 1));
   return fmaxf(v, __shfl_xor_sync(~0u, v, 2));
@@ -112,7 +112,7 @@ __device__ void scale_all(float (&x)[kN][4], float by) {
   for (int i = 0; i < 4 * kN; ++i) x[i / 4][i % 4] *= by;
 }
 
-// ds = p (dp - delta), with p = exp2(power s - lse); ds is dp before.
+// ds = p (dp - delta), with p = exp2(power s - lse); ds holds dp before.
 template <int kN>
 __device__ void gradients_of_scores(float (&ds)[1][kN][4], const float (&s)[1][kN][4],
                                     const float (&delta)[2], const float (&lse)[2], float power) {
@@ -123,7 +123,7 @@ __device__ void gradients_of_scores(float (&ds)[1][kN][4], const float (&s)[1][k
       ds[0][n][j] = (ds[0][n][j] - delta[j / 2]) * power_of_2(s[0][n][j] * power - lse[j / 2]);
 }
 
-// f(type, columns): the element type, and 64 or 128 columns that hold a head.
+// Calls f(type, columns): the element type, and 64 or 128 columns that hold a head.
 template <class F>
 void with_type_and_columns(const Attention& c, F f) {
   const auto in = [&](auto type) {

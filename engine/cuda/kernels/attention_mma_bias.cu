@@ -1,9 +1,9 @@
 // The gradient of a bias by distance on tensor cores: dbias[distance] = sum of ds = p (dp - delta) over all
-// pairs at that distance. A pass of its own, over the queries as that for dq, which only training the bias
-// asks for: two products more.
+// pairs at that distance. It is a separate pass over the queries, like the pass for dq, and runs only if the
+// bias is trained: two more products.
 //
-// Nothing is added to memory that others add to: each warp has its sums in shared memory, each block its own
-// in memory, and a second kernel adds them up. The order is fixed.
+// No two warps add to the same memory: each warp has its sums in shared memory, each block has its sums in
+// global memory, and a second kernel adds them up. The order is fixed.
 #include "engine/cuda/kernels/attention_extras.cuh"
 
 namespace ft::cuda {
@@ -30,8 +30,8 @@ class Diagonals {
     __syncwarp();
   }
 
-  // ds of 16 rows and kStep columns. First a lane adds what it has of one distance, rows g and g + 8; then
-  // lines g move against each other until a distance is a column of them, which one lane adds up.
+  // Adds ds of 16 rows and kStep columns. First a lane adds its elements at the same distance in rows g and g
+  // + 8. Then the lines g are shifted such that each distance is a column, which one lane sums.
   __device__ void add(const float (&ds)[1][kN][4], int row, int column) {
     const int least = column - row - 15;  // distance
     if (least >= reach_ || least + kDistances - 1 <= -reach_) return add_beyond(ds, least >= reach_);
@@ -58,7 +58,7 @@ class Diagonals {
     __syncwarp();
   }
 
-  // No more comes; others may read the sums behind a barrier.
+  // Completes the sums; other threads may read them after a barrier.
   __device__ void end() {
     const float before = warp_sum(beyond_[0]), after = warp_sum(beyond_[1]);
     if (this_lane() > 0) return;
@@ -68,7 +68,7 @@ class Diagonals {
 
  private:
   static constexpr int kDistances = kStep + 15;   // of 16 rows and kStep columns
-  static constexpr int kStride = kDistances + 5;  // at most two lanes want the same bank
+  static constexpr int kStride = kDistances + 5;  // at most two lanes use the same bank
   static __device__ int this_lane() { return static_cast<int>(threadIdx.x % 32); }
   __device__ void add_beyond(const float (&ds)[1][kN][4], bool after) {
     float sum = 0;
@@ -79,10 +79,10 @@ class Diagonals {
 
   float *sums_, *skewed_;
   int reach_;
-  float beyond_[2] = {};  // of this lane
+  float beyond_[2] = {};  // this lane's sums
 };
 
-// A block's tile of queries: its warps' rows meet all keys.
+// Adds the sums of a block's tile of queries: its warps' rows with all keys.
 template <class T, int kColumns, class Extras>
 __device__ void add_tile(const Attention& c, const MmaTensors<T>& t, const Tile& tile, const Extras& extras,
                          Diagonals& sums) {
@@ -105,7 +105,7 @@ __device__ void add_tile(const Attention& c, const MmaTensors<T>& t, const Tile&
   fetch<kRows, kColumns, kThreads>(ring.slot(0), t.head(t.q, head), tile.first, last);
   fetch<kRows, kColumns, kThreads>(ring.slot(1), t.head(t.dy, head), tile.first, last);
   commit_copies();
-  float lse[2] = {-kLowest, -kLowest}, delta[2] = {};  // rows that are not there have no probabilities
+  float lse[2] = {-kLowest, -kLowest}, delta[2] = {};  // rows beyond the end have no probabilities
   for (int half = 0; half < 2; ++half) {
     const int query = first + lane.g + 8 * half;
     if (query >= last) continue;
@@ -115,7 +115,7 @@ __device__ void add_tile(const Attention& c, const MmaTensors<T>& t, const Tile&
   wait_for_copies<0>();
   __syncthreads();  // the queries and dy have arrived
   const Held<1, kColumns> q(ring.slot(0) + own, down), dy(ring.slot(1) + own, down);
-  __syncthreads();  // and in registers
+  __syncthreads();  // they are in registers
   const typename Extras::Kept blocks(c, tile);
   const auto step_from = [&](int at) {
     return blocks.template step_of_queries<kStep>(head, tile.first, last, at, end);
@@ -144,7 +144,8 @@ __device__ void add_tile(const Attention& c, const MmaTensors<T>& t, const Tile&
   }
 }
 
-// (blocks, heads): tiles in turns. parts (blocks, heads of the call, distances); one block needs none.
+// Grid (blocks, heads): blocks take tiles in turns. parts (blocks, heads of the call, distances); unused with
+// one block.
 template <class T, int kColumns, class Extras>
 __global__ void __launch_bounds__(kThreads, 1) gradient_of_bias(Attention c, MmaTensors<T> t, float* parts) {
   constexpr unsigned kTiles = KeyRing<kColumns>::kBytesOfAll;
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(kThreads, 1) gradient_of_bias(Attention c, Mma
   }
 }
 
-// (heads): dbias += the parts of all blocks.
+// dbias += the parts of all blocks. Grid (heads).
 __global__ void __launch_bounds__(kThreads) add_parts(Attention c, const float* parts, int blocks) {
   const i64 distances = c.dbias.rows, head = c.first_key_head * c.group + static_cast<i64>(blockIdx.x);
   for (i64 i = threadIdx.x; i < distances; i += kThreads) {

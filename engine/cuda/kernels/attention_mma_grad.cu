@@ -1,19 +1,19 @@
 // The gradient of attention in bf16 or f16 on tensor cores: with p = exp(scale s - lse) and ds = p (dp -
-// delta), dq = scale ds k in one pass over the queries, dk = scale ds^T q and dv = p^T dy in another over
-// the keys.
+// delta), dq = scale ds k in one pass over the queries, dk = scale ds^T q and dv = p^T dy in another over the
+// keys.
 //
-// That is seven products where one pass would take five: s and dp are computed twice. One pass adds every
-// tile's part of dq to memory in f32, in an order that has to be forced for results to be the same each
-// time, and needs 4 bytes for every element of dq beside. Two passes need neither, and no sum leaves the
-// registers.
+// This takes seven products, while one pass would take five: s and dp are computed twice. But one pass would
+// add every tile's part of dq to memory in f32, in an order that has to be forced to get the same results
+// each time, and would need 4 more bytes for every element of dq. Two passes need neither, and sums never
+// leave the registers.
 //
-// In both a block is eight warps with 16 rows each, queries in one and keys in the other, whose two left
-// operands stay in registers; what they meet comes in steps of 64, two steps being on their way while one is
+// In both passes a block is eight warps with 16 rows each: queries in one, keys in the other. Their two left
+// operands stay in registers. The other rows come in steps of 64; two steps are under way while one is
 // multiplied.
 //
-// With heads of 256 columns registers hold one left operand and one sum: the other operand stays in shared
-// memory, dv has a pass of its own (an eighth product), and a block is four warps, with steps of 16. So 80 KB
-// of shared memory do.
+// With heads of 256 columns, registers hold one left operand and one sum. The other operand stays in shared
+// memory, dv has a separate pass (an eighth product), and a block is four warps, with steps of 16. So 80 KB
+// of shared memory suffice.
 #include "engine/cuda/kernels/attention_extras.cuh"
 
 namespace ft::cuda {
@@ -25,12 +25,12 @@ template <int kColumns>
 struct Sizes {
   static constexpr bool kWide = attention_is_wide(kColumns);
   static constexpr int kRows = attention_mma_rows(kColumns), kThreads = kRows / kWarpRows * 32;
-  // A step: keys and values, or queries and dy with their lse and delta.
+  // A step holds keys and values, or queries and dy with their lse and delta.
   static constexpr int kStep = kWide ? 16 : 64, kSlots = 3;
   static constexpr unsigned kHalf = kTileBytes<kStep, kColumns>;
   using KeyRing = Ring<kSlots, 2 * kHalf>;
   using QueryRing = Ring<kSlots, 2 * kHalf + 2 * kStep * sizeof(float)>;
-  // The block's rows of an operand that no registers hold, behind the ring.
+  // The block's rows of the operand that registers do not hold, after the ring.
   static constexpr unsigned kBeside = kWide ? kTileBytes<kRows, kColumns> : 0;
   static constexpr unsigned kSharedOfQueries = KeyRing::kBytesOfAll + kBeside;
   static constexpr unsigned kSharedOfKeys = QueryRing::kBytesOfAll + kBeside;
@@ -38,10 +38,10 @@ struct Sizes {
   using Other = std::conditional_t<kWide, InPlace<1, kColumns>, Held1>;
 };
 
-// What a pass over the keys computes.
+// Results of a pass over the keys.
 enum class Of { keys_and_values, keys, values };
 
-// Gradients of capped scores become those of the scores before.
+// Turns gradients of capped scores into gradients of the scores before the cap.
 template <class Extras, int kN>
 __device__ void through_cap(const Extras& extras, float (&ds)[1][kN][4], const float (&s)[1][kN][4]) {
 #pragma unroll
@@ -97,14 +97,14 @@ __global__ void __launch_bounds__(Sizes<kColumns>::kThreads, 1)
   __syncthreads();  // the queries and dy have arrived
   const typename S::Held1 q{ring.slot(1) + own, down};
   const typename S::Other dy{beside + own, down};
-  __syncthreads();  // and in registers
+  __syncthreads();  // they are in registers
   int next = step_from(from + kStep);
   fetch_step(ring.slot(1), next);
   float dq[1][kColumns / 8][4] = {};
   for (int after; from < end; from = next, next = after) {
     after = step_from(next + kStep);
     wait_for_copies<1>();
-    __syncthreads();  // this step's keys have arrived, and the last one's slot is free
+    __syncthreads();  // this step's keys have arrived, and the previous step's slot is free
     fetch_step(ring.last(), after);
     const unsigned keys = ring.current(), values = keys + S::kHalf;
     ring.advance();
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(Sizes<kColumns>::kThreads, 1)
   put<1, kColumns>(t.head(t.dq, head), first, last, ring.slot(0) + own, dq);
 }
 
-// 16 keys of a warp and what they get.
+// The 16 keys of a warp and their gradients.
 template <class T, int kColumns, class Extras, Of kOf>
 struct KeyRows {
   using S = Sizes<kColumns>;
@@ -142,8 +142,8 @@ struct KeyRows {
   Places<kColumns> down = Places<kColumns>::down(), across = Places<kColumns>::across();
   float dk[1][kColumns / 8][4] = {}, dv[1][kColumns / 8][4] = {};
 
-  // Adds what 8 kN queries give, those from `query` on; lse and delta (kStep further on) are those of this
-  // lane's first.
+  // Adds the contributions of 8 kN queries from `query` on. lse points to this lane's first value; delta is
+  // kStep further on.
   template <int kN>
   __device__ void add(i64 head, unsigned q, unsigned dy, const float* lse, int query) {
     const auto kept = extras.template kept_of_keys<kN>(first - begin, query);
@@ -177,7 +177,8 @@ struct KeyRows {
   }
 };
 
-// Rows are keys here, columns queries, of all query heads that share the key head, one after another.
+// Gradients of keys and values: rows are keys, columns are queries. Loops over all query heads that share the
+// key head.
 template <class T, int kColumns, class Extras, Of kOf>
 __global__ void __launch_bounds__(Sizes<kColumns>::kThreads, 1)
     gradient_of_keys(Attention c, MmaTensors<T> t, Turns turns) {
@@ -185,7 +186,7 @@ __global__ void __launch_bounds__(Sizes<kColumns>::kThreads, 1)
   constexpr int kRows = S::kRows, kThreads = S::kThreads, kStep = S::kStep;
   constexpr int kPart = S::kWide         ? kStep
                         : kColumns <= 64 ? 64
-                                         : 32;  // queries at a time: what registers hold
+                                         : 32;  // queries at a time: as many as registers hold
   constexpr unsigned kFloats = 2 * S::kHalf;    // offsets of lse and delta in a slot
   if (turns.none()) return;
   const Tile tile = c.key_tiles[turns.tile()];
@@ -201,8 +202,8 @@ __global__ void __launch_bounds__(Sizes<kColumns>::kThreads, 1)
   const auto step_from = [&](i64 head, int at) {
     return blocks.template step_of_keys<kStep>(head, tile.first, at, end);
   };
-  // The next head that shares the key head, and its query. Every head sees some of these keys: their own
-  // queries.
+  // The next head that shares the key head, and its first query. Every head has queries that see some of
+  // these keys.
   int next_head = begin < end ? 0 : c.group, next = step_from(key_head * c.group, begin);
   const auto fetch_step = [&](unsigned slot) {
     if (next_head < c.group) {
@@ -235,14 +236,14 @@ __global__ void __launch_bounds__(Sizes<kColumns>::kThreads, 1)
                                          c.scale * kLog2e,
                                          {ring.slot(1) + own, Places<kColumns>::down()},
                                          {beside + own, Places<kColumns>::down()}};
-  __syncthreads();  // and in registers
+  __syncthreads();  // they are in registers
   fetch_step(ring.slot(1));
   for (int shared_by = 0; shared_by < c.group; ++shared_by) {
     const i64 head = key_head * c.group + shared_by;
     extras.template load<T>(c, head, -1);
     for (int from = step_from(head, begin); from < end; from = step_from(head, from + kStep)) {
       wait_for_copies<1>();
-      __syncthreads();  // this step's queries have arrived, and the last one's slot is free
+      __syncthreads();  // this step's queries have arrived, and the previous step's slot is free
       fetch_step(ring.last());
       const unsigned q = ring.current(), dy = q + S::kHalf;
       const float* lse = static_cast<const float*>(shared_pointer(q + kFloats)) + 2 * Lane().t;
@@ -273,7 +274,7 @@ void attention_mma_grad(cudaStream_t stream, const Attention& c) {
     using T = decltype(type);
     using E = typename decltype(extras)::type;
     const MmaTensors<T> t(c);
-    const i64 bytes = c.q.rows * c.width * 4;  // of two heads: keys and values, queries and dy
+    const i64 bytes = c.q.rows * c.width * 4;  // of two heads: keys and values, or queries and dy
     const Turns queries(i64{c.key_heads} * c.group, bytes / c.group, c.cache),
         keys(c.key_heads, bytes * c.group, c.cache);
     using S = Sizes<columns>;

@@ -1,5 +1,5 @@
-// Attention of few queries to the keys of a cache: a block for each query and head, whose warps take the keys
-// in turns and are put together at the end.
+// Attention of few queries to the keys of a cache: one block for each query and head. Its warps take the keys
+// in turns, and their results are merged at the end.
 #include "engine/cuda/kernels/attention.cuh"
 #include "engine/cuda/kernels/kernels.h"
 
@@ -7,7 +7,7 @@ namespace ft::cuda {
 namespace {
 
 constexpr int kWarps = 4, kThreads = kWarps * 32;
-constexpr int kOwned = kAttentionWidth / 32;  // columns of a lane, at most: lane, lane + 32, ...
+constexpr int kOwned = kAttentionWidth / 32;  // most columns of a lane: lane, lane + 32, ...
 
 struct Shared {
   float top[kWarps], total[kWarps];
@@ -15,14 +15,14 @@ struct Shared {
 };
 
 struct Call {
-  i64 keys;                           // of the cache
+  i64 keys;                           // number of keys in the cache
   const std::int32_t *first, *count;  // (rows)
   int group, width;
   i64 window;  // 0: none
   float scale, cap;
   View bias;
   Blocks blocks;
-  i64 layouts;  // of a row
+  i64 layouts;  // number of a row's layouts
   std::int32_t* wrong;
 };
 
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads) over_ranges(Call c, Tensors<T> t) {
   read(q, t.q.at(row, at), c.width);
   const float power = c.scale * kLog2e;
   const i64 begin = c.window > 0 ? larger(first, end - c.window) : first;
-  Blocks blocks = c.blocks;  // those of this row
+  Blocks blocks = c.blocks;  // of this row
   blocks.bits += row * c.layouts * c.blocks.words;
   for (i64 key = begin + warp; key < end; key += kWarps) {
     if (c.blocks.bits && !kept_block(blocks, head, 0, key - first)) continue;
@@ -96,7 +96,7 @@ void compute(const op::AttentionRanges& op, const Queue& queue) {
   const View y = view_of(op.y), q = view_of(op.q), k = view_of(op.k), v = view_of(op.v);
   if (q.rows == 0) return;
   View blocks = view_of(op.ranges.blocks);
-  if (blocks.data) blocks.rows /= q.rows;  // those of one row
+  if (blocks.data) blocks.rows /= q.rows;  // rows of the layout for one query row
   const Call call{k.rows,
                   data_of<const std::int32_t>(op.ranges.first),
                   data_of<const std::int32_t>(op.ranges.count),

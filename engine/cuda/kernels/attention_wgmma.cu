@@ -9,7 +9,7 @@ namespace {
 template <int kColumns>
 constexpr unsigned kShared = kOwnBytes<kColumns> + kSlots* kSlotBytes<kColumns> + kGap;
 
-// A consumer's 64 queries and what they get.
+// A consumer's 64 queries and their results.
 template <class T, int kColumns, class Extras>
 struct QueryRows {
   const Work& work;
@@ -21,7 +21,8 @@ struct QueryRows {
   Softmax<1> softmax{};
   float sums[1][kColumns / 8][4] = {}, s[1][8][4];
   unsigned p[4][4];
-  decltype(extras.template kept_of_queries<1, 8>(0, 0)) kept{};  // of the step whose scores are on their way
+  // for the step whose scores are being computed
+  decltype(extras.template kept_of_queries<1, 8>(0, 0)) kept{};
 
   __device__ int column(int step) const { return work.from + step * kStep; }
   __device__ void begin_scores_of(int step, unsigned keys) {
@@ -33,7 +34,7 @@ struct QueryRows {
     begin_scores<T, Extras::kBegins>(s[0], q, keys);
     commit_products();
   }
-  // Beside products.
+  // Draws a step's dropout while products run.
   __device__ void draw(int step) {
     kept = extras.template kept_of_queries<1, 8>(part.first, column(step) - first_key);
     compute_first(kept);
@@ -50,7 +51,7 @@ struct QueryRows {
     wait_for_products<0>();
     settle(sums[0]);
   }
-  // Scores become probabilities: as Softmax::step.
+  // Turns scores into probabilities, like Softmax::step.
   __device__ bool step(int step, float (&shrink)[1][2]) {
     settle(s[0]);
     if (!work.band.all(part.first, part.last, column(step), kStep))
@@ -105,7 +106,7 @@ __global__ void __launch_bounds__(kThreadsOfAll, 1) forward(Attention c, MmaTens
   if (this_warp() < 4) {
     give_up_registers<kFetchersRegisters>();
     fetch_own<kColumns>(own, t.head(t.q, head), work);
-    extras.template copy_bias<T>(c, head, 1, kGroupThreads);  // who meets the own rows sees it
+    extras.template copy_bias<T>(c, head, 1, kGroupThreads);  // visible to all who wait for the own rows
     Fetcher fetcher;
     fetcher.steps<kColumns>(work, slots, t.head(t.k, key_head), t.head(t.v, key_head), [](int, int) {});
     fetcher.end();

@@ -1,6 +1,6 @@
-// What the kernels of attention on Hopper share: a block is three warpgroups, of which the first fetches what
-// the two others, with 64 rows each, multiply, in steps of 64 columns. These two drift apart, so that one
-// computes powers while the other's products run.
+// Shared parts of the kernels of attention on Hopper. A block is three warpgroups. The first one loads
+// operands; the two others, the consumers, multiply them in steps of 64 columns and have 64 rows each. The
+// two drift apart, so that one computes powers while the other's products run.
 #pragma once
 #include "engine/cuda/kernels/attention_extras.cuh"
 #include "engine/cuda/kernels/wgmma.cuh"
@@ -12,32 +12,32 @@ constexpr int kStep = kPanelRows, kSlots = 4;
 constexpr int kFetchersRegisters = 24, kConsumersRegisters = 240;
 static_assert(kConsumers * kPanelRows == kMmaRows);
 
-// A tile of 64 rows.
+// Tiles of 64 rows.
 template <int kColumns>
 constexpr int kPanels = kColumns / kPanelColumns;
 template <int kColumns>
 constexpr unsigned kGroupBytes = kPanels<kColumns>* kPanelBytes;
 
-// Shared memory: a tile for each consumer of as many tensors as the block holds rows of, slots of two tiles
-// for what passes by, then floats, from shared_panels() on. The extras (attention_extras.cuh) have their part
-// behind all that and kGap.
+// Shared memory: a tile per consumer for each tensor whose rows the block holds; slots of two tiles for the
+// steps; then floats. It begins at shared_panels(). The extras (attention_extras.cuh) have their part after
+// that and kGap.
 constexpr unsigned kGap = kSpare + 1;  // a multiple of 4
 template <int kColumns>
 constexpr unsigned kOwnBytes = kConsumers* kGroupBytes<kColumns>;  // of one tensor
 template <int kColumns>
 constexpr unsigned kSlotBytes = 2 * kGroupBytes<kColumns>;
 
-// Named barriers: the tiles of the block's own rows have arrived; a slot has been filled for a consumer, or
-// both have read it; a consumer's warps.
+// Named barriers: the tiles of the block's own rows have arrived; a slot has been filled for a consumer; both
+// consumers have read a slot; a consumer's warps meet.
 constexpr int kOwnBarrier = 1, kFilledBarrier = 2, kReadBarrier = kFilledBarrier + kConsumers * kSlots,
               kGroupBarrier = kReadBarrier + kSlots;
 static_assert(kGroupBarrier + kConsumers <= 16);
 
-// What a block works on: rows [first, last), and the steps of columns [from, end) that any of them sees.
+// The work of a block: rows [first, last), and the steps of columns [from, end) that any of them sees.
 struct Work {
   Band band;
   int first, last, from, end, steps;
-  // begin: a column that none of the rows sees one before.
+  // begin: a column before which no row sees any.
   __device__ Work(const Band& b, const Tile& tile, int begin)
       : band(b),
         first(tile.first),
@@ -50,7 +50,8 @@ struct Work {
   }
 };
 
-// A consumer's part: its rows, of these its warp's, and the steps [begin, stop) in which it sees anything.
+// A consumer's part: rows of the group and, among them, of the warp, and the steps [begin, stop) in which the
+// group sees anything.
 struct Part {
   int consumer, group_first, group_last, first, last, begin, stop;
   explicit __device__ Part(const Work& w)
@@ -63,8 +64,9 @@ struct Part {
         stop(greater(begin, group_first < group_last ? w.steps_to(w.band.end(group_last - 1)) : 0)) {}
 };
 
-// Begins to copy 64 rows from `first` on into panels; 0 from row `last` on and beyond the head's width. A
-// thread copies the same chunk of each panel in every 16th row. `fetch` takes more registers than there are.
+// Begins to copy 64 rows from `first` on into panels, with zeros from row `last` on and beyond the head's
+// width. A thread copies the same chunk of each panel in every 16th row. It replaces `fetch`, which would
+// take more registers than there are.
 template <int kColumns, class T>
 __device__ void fetch_group(unsigned to, const Head<T>& h, int first, int last) {
   using L = Layout<kPanelColumns>;
@@ -74,7 +76,7 @@ __device__ void fetch_group(unsigned to, const Head<T>& h, int first, int last) 
   to += L::offset(row, chunk);
   row += first;
   const T* from = h.data + row * h.stride + chunk * kPack;
-#pragma unroll 2  // more takes more registers than there are
+#pragma unroll 2  // a larger factor would take more registers than there are
   for (int i = 0; i < kPanelRows / kRows; ++i) {
 #pragma unroll
     for (int p = 0; p < kPanels<kColumns>; ++p)
@@ -93,12 +95,13 @@ __device__ void fetch_own(unsigned to, const Head<T>& h, const Work& w) {
                           w.last);
 }
 
-// The first warpgroup's side: begins copies of one step after another, each announced when it has arrived.
+// The first warpgroup's side: begins the copies of one step after another, and announces each step when it
+// has arrived.
 class Fetcher {
  public:
-  // The copies of the block's own rows have begun.
+  // Called after the copies of the block's own rows have begun.
   __device__ Fetcher() { commit_copies(); }
-  // All steps of two tensors; also(slot, column) begins to copy what else belongs to the step at a column.
+  // Copies all steps of two tensors; also(slot, column) begins to copy further data of the step at a column.
   template <int kColumns, class T, class F>
   __device__ void steps(const Work& w, unsigned slots, const Head<T>& one, const Head<T>& other, F also) {
     for (int column = w.from; column < w.end; column += kStep, ++step_) {
@@ -119,7 +122,7 @@ class Fetcher {
   }
 
  private:
-  // The step before the current one; before the first one are the own rows.
+  // Announces the step before the current one; before the first step, the block's own rows.
   __device__ void announce() const {
     show_copies_to_products();
     if (step_ == 0) return arrive_at(kOwnBarrier, kThreadsOfAll);
@@ -133,17 +136,17 @@ class Fetcher {
 // A consumer's side.
 class Filled {
  public:
-  // steps: of the block. Returns when its own rows have arrived.
+  // Waits for the block's own rows. steps: number of the block's steps.
   __device__ Filled(int consumer, int steps) : consumer_(consumer), steps_(steps) {
     meet_at(kOwnBarrier, kThreadsOfAll);
   }
-  // The slot of the next step, once it has arrived.
+  // Waits for the next step and returns its slot.
   __device__ int next() {
     const int slot = step_++ % kSlots;
     meet_at(kFilledBarrier + kConsumers * slot + consumer_, 2 * kGroupThreads);
     return slot;
   }
-  // The first step that has not been read yet is now.
+  // Frees the slot of the first step that has not been freed yet.
   __device__ void read() {
     const int step = read_++;
     if (step + kSlots < steps_) arrive_at(kReadBarrier + step % kSlots, kThreadsOfAll);
@@ -151,20 +154,20 @@ class Filled {
   __device__ void skip(int steps) {
     for (; steps > 0; --steps) next(), read();
   }
-  // All warps of this consumer are here.
+  // Waits until all warps of this consumer are here.
   __device__ void meet() const { meet_at(kGroupBarrier + consumer_, kGroupThreads); }
 
  private:
   int consumer_, steps_, step_ = 0, read_ = 0;
 };
 
-// Holds a wait that follows back, as of a number, behind what dropout keeps.
+// Keeps a following wait behind the computation of dropout's bits, as for a number (wgmma.cuh).
 __device__ inline void compute_first(const AllKept&) {}
 __device__ inline void compute_first(const KeptBits<1>& kept) {
   compute_first(__builtin_bit_cast(float, kept.of[0]));
 }
 
-// Writes a warp's 16 rows through its part of a consumer's tile, which no products read any more.
+// Writes a warp's 16 rows through its part of a consumer's tile, which products no longer read.
 template <int kColumns, class T>
 __device__ void put_group(const Head<T>& y, int row, int last, unsigned tile,
                           const float (&d)[kColumns / 8][4]) {
@@ -180,7 +183,7 @@ __device__ void put_group(const Head<T>& y, int row, int last, unsigned tile,
   }
 }
 
-// f(type, columns, extras): the element type, columns that hold a head, and `Bare` or `BiasAndDropout`.
+// Calls f(type, columns, extras): the element type, columns that hold a head, and `Bare` or `BiasAndDropout`.
 template <class F>
 void with_wgmma(const Attention& c, F f) {
   const bool bare = !c.bias.data && c.dropout == 0;

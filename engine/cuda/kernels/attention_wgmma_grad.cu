@@ -1,5 +1,6 @@
 // The gradient of attention on Hopper: the two passes of attention_mma_grad.cu, with products of warpgroups.
-// Queries, and their dy, stay in registers; keys and values, whose pass has two sums, in shared memory.
+// Queries, and their dy, stay in registers. Keys and values stay in shared memory, because their pass has two
+// sums.
 #include "engine/cuda/kernels/attention_wgmma.cuh"
 
 namespace ft::cuda {
@@ -14,7 +15,8 @@ constexpr unsigned kSharedOfKeys = kSharedOfQueries<kColumns> + kSlots* kFloatsB
 // A consumer's 64 queries and their gradient.
 template <class T, int kColumns, class Extras>
 struct QueryRows {
-  // ptxas 13.0 overwrites left operands of 64 columns in registers with what the sum multiplies.
+  // Avoids registers with 64 columns: ptxas 13.0 overwrites left operands in registers with the sum's
+  // operand.
   using Own = std::conditional_t<(kColumns > kPanelColumns), InRegisters<kColumns>, InPanels<kColumns>>;
   const Work& work;
   const Part& part;
@@ -25,7 +27,8 @@ struct QueryRows {
   float dq[kColumns / 8][4] = {};
   unsigned a[4][4];
 
-  // Begins to add what the keys of a step give, behind the last step's sum; `read` says that this is over.
+  // Begins to add the contribution of a step's keys, after the previous step's sum. It calls `read` when that
+  // sum is complete.
   template <class F>
   __device__ void begin(int column, unsigned keys, F read) {
     float s[1][8][4], ds[1][8][4];
@@ -81,7 +84,7 @@ __global__ void __launch_bounds__(kThreadsOfAll, 1)
     give_up_registers<kFetchersRegisters>();
     fetch_own<kColumns>(own, t.head(t.q, head), work);
     fetch_own<kColumns>(own + kOwnBytes<kColumns>, t.head(t.dy, head), work);
-    extras.template copy_bias<T>(c, head, 1, kGroupThreads);  // who meets the own rows sees it
+    extras.template copy_bias<T>(c, head, 1, kGroupThreads);  // visible to all who wait for the own rows
     Fetcher fetcher;
     fetcher.steps<kColumns>(work, slots, t.head(t.k, key_head), t.head(t.v, key_head), [](int, int) {});
     fetcher.end();
@@ -111,12 +114,12 @@ __global__ void __launch_bounds__(kThreadsOfAll, 1)
     if (part.begin < part.stop) filled.read();
     filled.skip(work.steps - part.stop);
     scale_all(rows.dq, c.scale * extras.grown());
-    filled.meet();  // no products read the queries any more
+    filled.meet();  // products no longer read the queries
     put_group<kColumns>(t.head(t.dq, head), part.first, work.last, mine, rows.dq);
   }
 }
 
-// A consumer's 64 keys and what they get.
+// A consumer's 64 keys and their gradients.
 template <class T, int kColumns, class Extras>
 struct KeyRows {
   const Work& work;
@@ -127,7 +130,7 @@ struct KeyRows {
   float power;
   float dk[kColumns / 8][4] = {}, dv[kColumns / 8][4] = {};
 
-  // Adds what 64 queries give; lse and delta (kStep further on) are those of this lane's first.
+  // Adds the contribution of 64 queries. lse points to this lane's first value; delta is kStep further on.
   __device__ void add(int column, unsigned q, const float* lse) {
     const unsigned dy = q + kGroupBytes<kColumns>;
     float p[1][8][4], ds[1][8][4];
@@ -184,7 +187,8 @@ struct KeyRows {
   }
 };
 
-// Rows are keys here, columns queries, of all query heads that share the key head, one after another.
+// Gradients of keys and values: rows are keys, columns are queries. Loops over all query heads that share the
+// key head.
 template <class T, int kColumns, class Extras>
 __global__ void __launch_bounds__(kThreadsOfAll, 1)
     gradient_of_keys(Attention c, MmaTensors<T> t, Turns turns) {
@@ -200,7 +204,7 @@ __global__ void __launch_bounds__(kThreadsOfAll, 1)
     give_up_registers<kFetchersRegisters>();
     fetch_own<kColumns>(own, t.head(t.k, key_head), work);
     fetch_own<kColumns>(own + kOwnBytes<kColumns>, t.head(t.v, key_head), work);
-    extras.template copy_bias<T>(c, key_head, -1, kGroupThreads);  // with a bias no heads share keys
+    extras.template copy_bias<T>(c, key_head, -1, kGroupThreads);  // with a bias, heads do not share keys
     Fetcher fetcher;
     for (int shared_by = 0; shared_by < c.group; ++shared_by) {
       const i64 head = key_head * c.group + shared_by;
@@ -208,7 +212,7 @@ __global__ void __launch_bounds__(kThreadsOfAll, 1)
       const float* of =
           thread < kStep ? c.lse + head * c.q.rows : c.delta + (number * c.group + shared_by) * c.q.rows;
       fetcher.steps<kColumns>(work, slots, t.head(t.q, head), t.head(t.dy, head), [&](int slot, int column) {
-        const int query = lesser(column + thread % kStep, work.end - 1);  // those beyond are hidden
+        const int query = lesser(column + thread % kStep, work.end - 1);  // queries beyond the end are hidden
         copy_4(floats + static_cast<unsigned>(slot) * kFloatsBytes + static_cast<unsigned>(4 * thread),
                of + query, true);
       });
@@ -234,7 +238,7 @@ __global__ void __launch_bounds__(kThreadsOfAll, 1)
     }
     scale_all(rows.dk, c.scale * extras.grown());
     scale_all(rows.dv, extras.grown());
-    filled.meet();  // no products read the keys and values any more
+    filled.meet();  // products no longer read the keys and values
     put_group<kColumns>(t.head(t.dk, key_head), part.first, work.last, k, rows.dk);
     put_group<kColumns>(t.head(t.dv, key_head), part.first, work.last, v, rows.dv);
   }
@@ -247,7 +251,7 @@ void attention_wgmma_grad(cudaStream_t stream, const Attention& c) {
     using T = decltype(type);
     using E = typename decltype(extras)::type;
     const MmaTensors<T> t(c);
-    const i64 bytes = c.q.rows * c.width * 4;  // of two heads: keys and values, queries and dy
+    const i64 bytes = c.q.rows * c.width * 4;  // of two heads: keys and values, or queries and dy
     const Turns queries(i64{c.key_heads} * c.group, bytes / c.group, c.cache),
         keys(c.key_heads, bytes * c.group, c.cache);
     if (c.n_tiles > 0)

@@ -1,6 +1,6 @@
-// Sums over rows, for the gradients of norms' weights and of biases: a block has 32 columns, so that there
-// are blocks enough for a GPU, and 64 groups of its threads go down them side by side, four rows each on
-// their way at a time; then the groups' sums are added in order.
+// Sums over rows, for the gradients of norms' weights and of biases. A block has only 32 columns, so that
+// there are enough blocks for a GPU. In it, 64 groups of threads process rows in parallel, four rows each at
+// a time; then the groups' sums are added in order.
 #pragma once
 #include "engine/cuda/kernels/device.cuh"
 
@@ -34,7 +34,8 @@ __global__ void __launch_bounds__(ColumnSums::kThreads)
   float sum[kPack] = {};
   if (column < cols) {
     const Pack pack = pack_at(column, cols, value.wide);
-    if (pack.wide && pack.count == kPack)  // said again, so that loads follow each other without branches
+    // repeated as constants, so that loads follow each other without branches
+    if (pack.wide && pack.count == kPack)
       add_rows(sum, value, {group, rows, column}, {kPack, true});
     else
       add_rows(sum, value, {group, rows, column}, pack);
@@ -48,8 +49,8 @@ __global__ void __launch_bounds__(ColumnSums::kThreads)
   y[first + mine] += total;
 }
 
-// y (cols of x) += the sums over x's rows of what value(v, row, column, pack) makes, a pack of numbers v;
-// value.wide says whether it may access 16 bytes at once.
+// y (cols of x) += the sums over x's rows of the packs of numbers v that value(v, row, column, pack)
+// computes. value.wide: it may access 16 bytes at once.
 template <class Value>
 void add_column_sums(cudaStream_t stream, float* y, const View& x, const Value& value) {
   if (x.rows == 0 || x.cols == 0) return;
@@ -58,7 +59,7 @@ void add_column_sums(cudaStream_t stream, float* y, const View& x, const Value& 
          y, x.rows, x.cols, value);
 }
 
-// The elements themselves.
+// The elements themselves as values.
 template <class T>
 struct Elements {
   Rows<T> x;

@@ -1,4 +1,4 @@
-// What ranks tell each other in few bits.
+// Compressed messages between ranks: signs, and blocks in 4 or 8 bits.
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/cuda/kernels/step_each.cuh"
 
@@ -6,7 +6,7 @@ namespace ft::cuda {
 namespace {
 
 constexpr int kThreads = 256, kWarp = 32;
-static_assert(op::kWireBlock == kWarp * kPack);  // a warp has a block
+static_assert(op::kWireBlock == kWarp * kPack);  // one warp per block
 
 __device__ inline i64 thread_number() { return static_cast<i64>(blockIdx.x) * kThreads + threadIdx.x; }
 
@@ -18,7 +18,7 @@ struct SignsOut {
   i64 n;
 };
 
-// A thread has a byte.
+// Encodes signs; each thread makes bytes.
 __global__ void __launch_bounds__(kThreads) encode_signs(SignsOut c) {
   const float scale = static_cast<float>(::sqrt(*c.squares / c.count));
   if (thread_number() == 0) *c.scale = scale;
@@ -63,7 +63,7 @@ struct Blocks {
   bool wide, adds;
 };
 
-// f(row, block of it, the block's first element for this thread).
+// Calls f(row, block of the row, the block's first element for this thread) for all blocks.
 template <class F>
 __device__ inline void each_block(i64 in_row, i64 blocks, F f) {
   const i64 step = static_cast<i64>(gridDim.x) * kThreads / kWarp;

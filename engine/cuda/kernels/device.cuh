@@ -1,5 +1,6 @@
-// What kernels are made of: eight elements at a time in 16-byte accesses, sums over warps and blocks, shared
-// memory, launches. Kernels take all their shared memory through shared_memory(), as much as the launch says.
+// Building blocks of kernels: eight elements at a time in 16-byte accesses, sums over warps and blocks,
+// shared memory, launches. Kernels get all their shared memory through shared_memory(); the launch states its
+// size.
 #pragma once
 #include <initializer_list>
 
@@ -21,13 +22,13 @@ __device__ inline T& shared_memory() {
 
 constexpr int kPack = 8;  // elements that a thread works on at a time
 
-// How many of a pack there are, and whether 16-byte accesses reach them.
+// Number of elements in a pack, and true if 16-byte accesses can reach them.
 struct Pack {
   int count;
   bool wide;
 };
 
-// Two elements of 16 bits, the first in the low half of their word.
+// Converts two elements of 16 bits, the first one in the low half of the word.
 __device__ inline void widen_pair(bf16, float* v, unsigned word) {
   v[0] = __builtin_bit_cast(float, word << 16);
   v[1] = __builtin_bit_cast(float, word & 0xffff0000u);
@@ -37,7 +38,7 @@ __device__ inline void widen_pair(f16, float* v, unsigned word) {
   v[1] = widened(f16{static_cast<std::uint16_t>(word >> 16)});
 }
 
-// A pack as it lies in memory, at a multiple of 16 bytes.
+// A pack in the format of memory, at a multiple of 16 bytes.
 template <class T>
 struct Words {
   uint4 of[sizeof(T) / 2];
@@ -99,7 +100,7 @@ __device__ inline Pack pack_at(i64 column, i64 cols, bool wide) {
   return {cols - column < kPack ? static_cast<int>(cols - column) : kPack, wide};
 }
 
-// ---- sums and maxima, the same in every thread that takes part
+// ---- sums and maxima, with the same result in every thread that takes part
 template <class T>
 __device__ inline T warp_sum(T v) {
   for (int with = 16; with > 0; with /= 2) v += __shfl_xor_sync(~0u, v, with);
@@ -109,7 +110,7 @@ __device__ inline float warp_largest(float v) {
   for (int with = 16; with > 0; with /= 2) v = fmaxf(v, __shfl_xor_sync(~0u, v, with));
   return v;
 }
-// of: one place for each warp of the block, in shared memory; may be used again at once.
+// of: one place for each warp of the block, in shared memory; may be used again immediately.
 template <class T>
 __device__ inline T block_sum(T v, T* of) {
   v = warp_sum(v);
@@ -130,9 +131,9 @@ __device__ inline float block_largest(float v, float* of) {
 struct Launch {
   cudaStream_t stream;
   dim3 grid;
-  unsigned threads;        // of a block: whole warps
+  unsigned threads;        // of a block: complete warps
   std::size_t shared = 0;  // bytes
-  unsigned cluster = 1;    // blocks that run together (tma.cuh), of compute capability 9.0 and later
+  unsigned cluster = 1;  // number of blocks that run together (tma.cuh), on compute capability 9.0 and later
 };
 
 template <class... Parameters, class... Arguments>
@@ -160,7 +161,7 @@ inline unsigned at_most(i64 n, i64 most) { return static_cast<unsigned>(n < most
 constexpr i64 kMostGridY = 65535, kMostGridX = 0x7fffffff;
 
 inline bool dense(const View& v) { return v.stride == v.cols || v.rows <= 1; }
-// Whether every row begins at a multiple of 16 bytes.
+// True if every row begins at a multiple of 16 bytes.
 inline bool wide(const View& v) {
   const i64 size = size_of(v.type);
   return reinterpret_cast<std::uintptr_t>(v.data) % 16 == 0 && (v.rows <= 1 || v.stride * size % 16 == 0);
@@ -171,12 +172,12 @@ inline bool wide(std::initializer_list<View> all) {
   return true;
 }
 
-// Threads of a block that works on one row, a pack each at a time.
+// Number of threads of a block that works on one row, one pack per thread at a time.
 inline unsigned row_threads(i64 cols, i64 most) {
   return at_most(ceil_div(ceil_div(cols, kPack), 32) * 32, most);
 }
 
-// f(T{}) for the element type, f32, bf16 or f16.
+// Calls f(T{}) with the element type: f32, bf16 or f16.
 template <class F>
 void with_float(DType type, F f) {
   if (type == DType::bf16)

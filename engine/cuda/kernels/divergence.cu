@@ -1,4 +1,5 @@
-// How far rows of a student's logits are from a teacher's: one block for each row, which sweeps over both.
+// The divergence of a student's rows of logits from a teacher's: one block for each row, with passes over
+// both.
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/cuda/kernels/row_blocks.cuh"
@@ -9,7 +10,7 @@ namespace {
 
 constexpr float kLog2e = static_cast<float>(math::kLog2e);
 constexpr float kLowest = -__builtin_huge_valf();
-constexpr float kLeast = 1e-37f;  // of a mixture's probability, whose logarithm stays finite
+constexpr float kLeast = 1e-37f;  // smallest probability of a mixture, so that its logarithm stays finite
 
 template <class T>
 struct Call {
@@ -31,7 +32,7 @@ struct Softmax {
   __device__ float log_p(float x) const { return exponent(x) - log_total; }
 };
 
-// f(x, teacher's, column) for this thread's elements of the row.
+// Calls f(x, teacher's, column) for this thread's elements of the row.
 template <class T, class F>
 __device__ void each_element(const T* p, const T* q, const Call<T>& c, F f) {
   for (i64 i = threadIdx.x * kPack; i < c.cols; i += blockDim.x * kPack) {
@@ -44,7 +45,7 @@ __device__ void each_element(const T* p, const T* q, const Call<T>& c, F f) {
 }
 
 struct Both {
-  Softmax student, teacher, plain;  // plain: of the student without temperature
+  Softmax student, teacher, plain;  // plain: the student's without temperature
 };
 
 template <class T>
@@ -72,7 +73,7 @@ __device__ Both softmax_of(const T* p, const T* q, const Call<T>& c) {
   return b;
 }
 
-// The logarithm of what p and q are compared with; of beta 0 and 1 that is the other one.
+// Logarithm of the mixture that p and q are compared with, if beta is not 0 or 1.
 __device__ inline float log_mixture(const Both& b, float beta, float x, float t) {
   const float m = (1 - beta) * b.student.probability(x) + beta * b.teacher.probability(t);
   return logf(fmaxf(m, kLeast));
@@ -89,7 +90,7 @@ __global__ void __launch_bounds__(1024) divergence_row(Call<T> c) {
   }
   const float logit = to_float(p[target]), beta = c.beta;
   const Both b =
-      softmax_of<T>(p, q, c);  // all have read the target's logit before anyone passes its barriers
+      softmax_of<T>(p, q, c);  // every thread reads the target's logit before it passes the barriers here
   const auto other_of_student = [&](float x, float t) {
     return beta == 1 ? b.teacher.log_p(t) : log_mixture(b, beta, x, t);
   };

@@ -1,4 +1,4 @@
-// Dropout of a pack of elements that lie in registers: see op::Drop.
+// Dropout of a pack of elements in registers: see op::Drop.
 #pragma once
 #include "engine/core/random.h"
 #include "engine/cuda/kernels/each_pack.cuh"
@@ -6,7 +6,7 @@
 
 namespace ft::cuda {
 
-// Stands in where there is no dropout: it costs nothing.
+// Replaces Drops if there is no dropout; costs nothing.
 struct NoDrops {
   explicit NoDrops(const op::Drop&, i64) {}
   __device__ void zero(float (&)[kPack], i64, i64) const {}
@@ -15,7 +15,7 @@ struct NoDrops {
 
 class Drops {
  public:
-  // cols: of the operand.
+  // cols: number of the operand's columns.
   Drops(const op::Drop& d, i64 cols)
       : columns_(d.columns > 0 ? d.columns : cols),
         before_(d.first_row * columns_ + d.first_column),
@@ -23,7 +23,7 @@ class Drops {
         growth_(DropRule(d.p).growth()),
         random_(d.random) {}
 
-  // Dropped elements become 0. The caller multiplies the others by the growth.
+  // Sets dropped elements to 0. The caller multiplies the others by the growth.
   __device__ void zero(float (&v)[kPack], i64 row, i64 column) const {
     const auto number = static_cast<std::uint64_t>(before_ + row * columns_ + column), group = number / kPack;
     const int skip = static_cast<int>(number % kPack);
@@ -43,8 +43,8 @@ class Drops {
     const Philox4 eight = random_.eight_at(group);
     return {{eight[0], eight[1], eight[2], eight[3]}};
   }
-  // The eight numbers from number `skip` on of a and then b: 4, 2 and 1 further, as no place in registers can
-  // depend on it.
+  // The eight numbers from number `skip` on of a followed by b. It shifts by 4, 2 and 1, because registers
+  // cannot be indexed by a variable.
   __device__ static Words following(const Words& a, const Words& b, int skip) {
     std::uint32_t w[8] = {a.of[0], a.of[1], a.of[2], a.of[3], b.of[0], b.of[1], b.of[2], b.of[3]};
     if (skip & 4)
@@ -56,13 +56,13 @@ class Drops {
     return {{w[0], w[1], w[2], w[3]}};
   }
 
-  i64 columns_, before_;  // numbers of a row; number of the first element
+  i64 columns_, before_;  // numbers per row; number of the first element
   std::uint32_t limit_;
   float growth_;
   Random random_;
 };
 
-// f(Drops or NoDrops).
+// Calls f with Drops or NoDrops.
 template <class F>
 void with_drops(const op::Drop& drop, i64 cols, F f) {
   if (drop.p > 0)
@@ -71,7 +71,7 @@ void with_drops(const op::Drop& drop, i64 cols, F f) {
     f(NoDrops(drop, cols));
 }
 
-// Runs a body with dropout: rows that are parts of longer ones are not one long row.
+// Runs a body with dropout. Rows that are parts of longer rows are not joined into one long row.
 template <class Body>
 void run_each_pack(const char* what, cudaStream_t stream, const op::Drop& drop,
                    std::initializer_list<View> all, const Body& body) {

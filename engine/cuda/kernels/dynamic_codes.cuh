@@ -1,13 +1,13 @@
-// Codes of numbers in 8 bits (engine/core/dynamic_map.h) in two comparisons. A search takes eight that wait
-// for each other, at addresses that share banks. Here a number's leading bits say which codes it may have.
+// 8-bit codes of numbers (engine/core/dynamic_map.h) in two comparisons. A search would take eight dependent
+// ones, with bank conflicts. Here a number's leading bits select the codes that it may have.
 #pragma once
 #include "engine/core/dynamic_map.h"
 #include "engine/cuda/kernels/device.cuh"
 
 namespace ft::cuda {
 
-// Cells of magnitudes: 64 for each power of two from 2^-22 to 1, the first with all that is smaller, and 1.
-// No more than two bounds lie in a cell.
+// Cells of magnitudes: 64 for each power of two from 2^-22 to 1, and one for 1. The first cell includes all
+// smaller magnitudes. A cell contains at most two bounds.
 struct DynamicCells {
   static constexpr int kBits = 6, kPowers = 22, kCells = (kPowers << kBits) + 1;
   static constexpr unsigned kFirst = (127u - kPowers) << kBits;
@@ -16,18 +16,18 @@ struct DynamicCells {
     const int cell = static_cast<int>(bits_of(fabsf(x)) >> (23 - kBits)) - static_cast<int>(kFirst);
     return cell < 0 ? 0 : cell < kCells ? cell : kCells - 1;
   }
-  // The smallest magnitude in it.
+  // The smallest magnitude in a cell.
   static __device__ float begin(int cell) {
     return cell == 0 ? 0 : __builtin_bit_cast(float, (kFirst + static_cast<unsigned>(cell)) << (23 - kBits));
   }
 };
 
-// In shared memory.
+// Tables in shared memory.
 struct DynamicCodes {
-  float map[256], bounds[256];                       // the last bound is beyond everything
-  std::uint8_t starts[2][DynamicCells::kCells + 3];  // the least code in each cell; of negative numbers
+  float map[256], bounds[256];                       // the last bound is infinite
+  std::uint8_t starts[2][DynamicCells::kCells + 3];  // the smallest code in each cell; for negative numbers
 
-  // By all threads of the block: from[256] is the map.
+  // Fills the tables with all threads of the block; from[256] is the map.
   __device__ void make(const float* from) {
     const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
     for (int i = thread; i < 256; i += threads) map[i] = from[i];
@@ -41,7 +41,7 @@ struct DynamicCodes {
     fill(true, first + count - 1, -1, count);
     __syncthreads();
   }
-  // Cells that follow each other, the least numbers first: one search finds where all begin.
+  // Fills consecutive cells in ascending order of numbers: one search finds the first cell's code.
   __device__ void fill(bool negative, int cell, int step, int count) {
     const auto least = [&] { return negative ? -DynamicCells::begin(cell + 1) : DynamicCells::begin(cell); };
     int code = count > 0 ? dynamic_code(bounds, least()) : 0;
@@ -50,7 +50,7 @@ struct DynamicCodes {
       starts[negative][cell] = static_cast<std::uint8_t>(code);
     }
   }
-  // dynamic_code(): 0 for a NaN.
+  // Like dynamic_code(): 0 for a NaN.
   __device__ int code_of(float x) const {
     int code = starts[x < 0][DynamicCells::of(x)];
     code += bounds[code] < x;
@@ -59,8 +59,8 @@ struct DynamicCodes {
   }
 };
 
-// x / by, rounded as a division is where the quotient is not below all bounds: with the rounded 1 / by
-// (Markstein 1990), or by a division where that might leave f32's range.
+// Computes x / by, with the rounding of a division if the quotient is not below all bounds: with the rounded
+// 1 / by (Markstein 1990), or by a division if that might leave f32's range.
 struct Divisor {
   float by, inverse;
   bool ordinary;

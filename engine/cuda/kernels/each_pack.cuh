@@ -1,17 +1,19 @@
-// Elementwise kernels: a body is called for every pack of every row, or, where all is dense, of one long row.
+// Elementwise kernels: a body is called for every pack of every row or, if all operands are dense, of one
+// long row.
 #pragma once
 #include "engine/cuda/kernels/device.cuh"
 
 namespace ft::cuda {
 
-// body(row, column, pack); `column` of a dense whole counts all elements.
+// Calls body(row, column, pack); for dense operands `column` counts all elements.
 template <class Body>
 __global__ void __launch_bounds__(256) each_pack(i64 rows, i64 cols, bool wide, Body body) {
   const i64 column = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) * kPack;
   if (column >= cols) return;
   const Pack pack = pack_at(column, cols, wide);
   for (i64 row = blockIdx.y; row < rows; row += gridDim.y) {
-    if (pack.wide && pack.count == kPack)  // said again, so that loads follow each other without branches
+    // repeated as constants, so that loads follow each other without branches
+    if (pack.wide && pack.count == kPack)
       body(row, column, Pack{kPack, true});
     else
       body(row, column, pack);
@@ -27,7 +29,7 @@ void run_each_pack(const char* what, cudaStream_t stream, i64 rows, i64 cols, bo
          each_pack<Body>, rows, cols, wide, body);
 }
 
-// all: what the body reads and writes; the first one gives the shape.
+// all: operands of the body; the first one has the shape.
 template <class Body>
 void run_each_pack(const char* what, cudaStream_t stream, std::initializer_list<View> all, const Body& body) {
   i64 rows = all.begin()->rows, cols = all.begin()->cols;

@@ -17,7 +17,7 @@ struct Fill {
   }
 };
 
-// x: also a row for all rows.
+// x may also be a single row for all rows.
 template <class Y, class X, class Drops>
 struct Add {
   Rows<Y> y;
@@ -33,7 +33,7 @@ struct Add {
   }
 };
 
-// Also a row for all rows: its stride is 0.
+// x may also be a single row for all rows, with stride 0.
 template <class Y, class X>
 struct Cast {
   Rows<Y> y;
@@ -69,7 +69,7 @@ struct SoftCap {
   }
 };
 
-// To what travels, or back.
+// Converts to the type that is sent between ranks, or back.
 template <class Y, class X, bool to>
 struct Wired {
   Rows<Y> y;
@@ -106,7 +106,7 @@ struct Noise {
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float v[kPack];
     load(v, y.at(row, column), pack);
-    const i64 first = before + row * cols + column;  // the element's number
+    const i64 first = before + row * cols + column;  // number of the element
     Philox4 four{};
     for (int j = 0; j < kPack; ++j) {
       const i64 i = first + j;

@@ -1,5 +1,5 @@
-// A part of a matrix in 4 bits as a dense matrix of f32, bf16 or f16, each element value(code) * absmax,
-// rounded once.
+// Decodes a part of a matrix in 4 bits to a dense matrix of f32, bf16 or f16: each element is value(code) *
+// absmax, rounded once.
 #include <bit>
 
 #include "engine/cuda/kernels/device.cuh"
@@ -29,7 +29,8 @@ __device__ inline const float* values_of(const FourBitSource& s) {
   return values;
 }
 
-// A pack at a time, wherever it lies: its elements may be of several blocks, and share bytes with others.
+// Decodes one pack per thread, at any place: its elements may belong to several blocks, and share bytes with
+// others.
 template <class T>
 __global__ void __launch_bounds__(256) dequantize_packs(Rows<T> y, Extent e, FourBitSource s) {
   const float* values = values_of(s);
@@ -37,9 +38,9 @@ __global__ void __launch_bounds__(256) dequantize_packs(Rows<T> y, Extent e, Fou
   if (column >= e.cols) return;
   const Pack pack = pack_at(column, e.cols, false);
   for (i64 row = blockIdx.y; row < e.rows; row += gridDim.y) {
-    const i64 first = (s.first_row + row) * s.cols + s.first_col + column;  // the element's number
+    const i64 first = (s.first_row + row) * s.cols + s.first_col + column;  // number of the element
     float v[kPack];
-    for (int j = 0; j < kPack; ++j)  // of a number that is known, so that v stays in registers
+    for (int j = 0; j < kPack; ++j)  // with a constant number of turns, so that v stays in registers
       v[j] = j < pack.count
                  ? values[four_bit_code(s.codes, first + j)] * absmax_of(s, (first + j) >> e.block_bits)
                  : 0;
@@ -47,13 +48,13 @@ __global__ void __launch_bounds__(256) dequantize_packs(Rows<T> y, Extent e, Fou
   }
 }
 
-// A warp has kStretch elements of a row, a lane a pack of each quarter, so that all that a warp accesses at a
-// time is neighbouring bytes. Lane i reads the absmax of the i-th 32 elements, which no block's end divides.
+// Elements of a row that a warp decodes. A lane has a pack of each quarter, so that a warp always accesses
+// neighbouring bytes. Lane i reads the absmax of the i-th 32 elements, which are all in one block.
 constexpr int kStretch = 1024, kQuarters = 4, kWarps = 8;
 static_assert(kStretch == kQuarters * 32 * kPack && kStretch == 32 * 32);
 
 // The value of a pack's element j; even elements are in the high halves of their bytes. The table is read at
-// a number of bytes from its begin, which takes one instruction less than an index.
+// a byte offset, which takes one instruction less than an index.
 __device__ inline float value_of(const float* values, std::uint32_t word, int j) {
   const int bit = 4 * (j ^ 1) - 2;
   const std::uint32_t at = (bit < 0 ? word << 2 : word >> bit) & 60;
@@ -85,7 +86,7 @@ __global__ void __launch_bounds__(32 * kWarps) dequantize_stretches(Rows<T> y, E
   }
 }
 
-// True if rows are whole packs and begin with a group of 32 elements, in y and in the matrix.
+// True if rows are complete packs and begin with a group of 32 elements, in y and in the matrix.
 bool stretches(const View& y, const FourBitSource& s) {
   return wide(y) && y.cols % kPack == 0 && s.first_col % 32 == 0 && (s.cols % 32 == 0 || y.rows == 1) &&
          s.first_row * s.cols % 32 == 0 && reinterpret_cast<std::uintptr_t>(s.codes) % 4 == 0;
@@ -100,7 +101,7 @@ void dequantize(cudaStream_t stream, const View& part, const FourBitSource& s) {
   with_float(y.type, [&](auto t) {
     using T = decltype(t);
     const Extent e{y.rows, y.cols, std::countr_zero(static_cast<std::uint64_t>(s.block))};
-    const auto run = [&](auto kernel, unsigned threads, i64 elements) {  // of a block
+    const auto run = [&](auto kernel, unsigned threads, i64 elements) {  // elements per block
       launch("dequantize",
              {stream, dim3(static_cast<unsigned>(ceil_div(y.cols, elements)), at_most(y.rows, kMostGridY)),
               threads, sizeof(Shared)},

@@ -6,7 +6,7 @@
 namespace ft::cuda {
 namespace {
 
-// Ones where there is no up.
+// Loads up; ones if there is no up.
 template <class T>
 __device__ void load_up(float (&u)[kPack], const Rows<T>& up, bool gated, i64 row, i64 column, Pack pack) {
   if (gated) return load(u, up.at(row, column), pack);
@@ -28,7 +28,7 @@ struct Gated {
   }
 };
 
-// dgate and dup may be gate and up: a thread has read its pack before it writes it.
+// dgate and dup may be gate and up: a thread reads its pack before it writes it.
 template <Activation f, class T, class Drops>
 struct Gradient {
   Rows<T> dgate, dup, dy, gate, up;
@@ -55,7 +55,7 @@ template <Activation f>
 struct Tag {
   static constexpr Activation value = f;
 };
-// run(Tag, T{})
+// Calls run(Tag, T{}) with the activation and the element type.
 template <class Run>
 void with_types(Activation f, DType type, Run run) {
   with_float(type, [&](auto t) {

@@ -1,6 +1,6 @@
-// Rows that are read once, by a block each: a thread keeps what it works on in registers, as it lies in
-// memory, while the block sums over the row. All loads are on their way before the first sum begins, and
-// blocks are small, so that many rows share a multiprocessor.
+// Kernels with one block per row that read the row once: a thread keeps its elements in registers, in the
+// format of memory, while the block sums over the row. All loads begin before the first sum, and blocks are
+// small, so that many rows share a multiprocessor.
 #pragma once
 #include <type_traits>
 
@@ -9,19 +9,19 @@
 
 namespace ft::cuda {
 
-constexpr int kRowThreads = 512;  // of a block at most
+constexpr int kRowThreads = 512;  // most threads of a block
 
-// A thread's packs of a stretch of a row, apart by a pack of each thread.
-// kWide: rows are whole packs that 16-byte accesses reach. With both in one kernel the compiler would take
-// words apart as they arrive, and so wait for each.
+// A thread's packs of a stretch of a row; neighbouring packs belong to different threads.
+// kWide: rows consist of complete packs that 16-byte accesses can reach. A kernel for both kinds would be
+// slower: the compiler would unpack each word as it arrives, and so wait for each load.
 template <class T, bool kWide, int kBytes = 64>
 struct Kept {
   static constexpr int kPacks = kWide ? kBytes / kPack / static_cast<int>(sizeof(T)) : 1;
   std::conditional_t<kWide, Words<T>, float[kPack]> of[kPacks];
 
-  // How many columns the block keeps at a time.
+  // Number of columns that the block keeps at a time.
   static __device__ i64 stretch() { return i64{kPacks} * kPack * blockDim.x; }
-  // The column at which pack p begins.
+  // The first column of pack p.
   static __device__ i64 column(i64 stretch, int p) {
     return stretch + (static_cast<i64>(p) * blockDim.x + threadIdx.x) * kPack;
   }
@@ -29,13 +29,13 @@ struct Kept {
     return kWide ? Pack{kPack, true} : ft::cuda::pack_at(column, cols, false);
   }
 
-  // How many elements pack p has.
+  // Number of elements in pack p.
   static __device__ int count(i64 stretch, int p, i64 cols) {
     const i64 rest = cols - column(stretch, p);
     return rest >= kPack ? kPack : rest < 0 || kWide ? 0 : static_cast<int>(rest);
   }
 
-  // Zeros beyond the row's end.
+  // Loads the stretch, with zeros beyond the row's end.
   __device__ void load(const T* row, i64 stretch, i64 cols) {
 #pragma unroll
     for (int p = 0; p < kPacks; ++p) {
@@ -56,7 +56,8 @@ struct Kept {
   }
 };
 
-// The kernels keep kBytes of a row in a thread. wide: every row begins at a multiple of 16 bytes.
+// Launches the wide or the narrow kernel, which keep kBytes of a row in a thread. wide: every row begins at a
+// multiple of 16 bytes.
 template <class T, int kBytes = 64, class Call>
 void keep_each_row(const char* what, const Queue& queue, const View& x, bool wide, void (*wide_kernel)(Call),
                    void (*narrow_kernel)(Call), const Call& call) {

@@ -1,7 +1,7 @@
-// Everything that is computed on the GPU but dense products: each function queues its kernels and returns.
-// engine/ops says what each operation computes; it has been checked on the host, but for what lies in device
-// memory: an index out of its range is skipped, and leaves a Wrong in *wrong. Sums are taken in an order that
-// depends on the shapes only; there are no atomic operations.
+// Everything that the GPU computes except dense products: each function queues its kernels and returns.
+// engine/ops describes each operation. The host has checked it, except for contents of device memory: an
+// index out of range is skipped, and sets *wrong to a Wrong. The order of sums depends only on the shapes;
+// there are no atomic operations.
 #pragma once
 #include "engine/core/four_bit.h"
 #include "engine/cuda/kernels/queue.h"
@@ -71,24 +71,25 @@ void compute(const op::Descend&, const Queue&);
 // ---- parts of operations
 void fill(cudaStream_t, const View& y, float value);
 void cast(cudaStream_t, const View& y, const View& x);
-View every_row(const View& row, std::int64_t rows);                          // so many that all are that one
-void add(cudaStream_t, const View& y, const View& x, const op::Drop& = {});  // as op::Add
+View every_row(const View& row, std::int64_t rows);  // a view in which every row is `row`
+void add(cudaStream_t, const View& y, const View& x, const op::Drop& = {});  // like op::Add
 void broadcast_row(cudaStream_t, const View& y, const View& row);            // every row of y = row
-// Sums that travel in 16 bits (engine/ranks/wire.h): y = x scale, rounded, and back y = x / scale. y, x f32.
+// Conversions for sums that are sent in 16 bits (engine/ranks/wire.h): to_wire: y = x scale, rounded;
+// from_wire: y = x / scale. y and x f32.
 void to_wire(cudaStream_t, const View& y, const View& x, float scale);
 void from_wire(cudaStream_t, const View& y, const View& x, float scale);
 
-// ---- padded.cu
-// Sequences' numbers: packed (heads, rows) f32 of all rows that there are, padded (batch, heads, bound) f32.
+// A number per row and head of sequences: packed (heads, rows) f32 for all rows of the batch; padded (batch,
+// heads, bound) f32.
 struct PaddedRows {
   float* packed;
   std::int64_t rows;
   float* padded;
   std::int64_t batch, heads, bound;
-  const std::int32_t *first, *count;  // (batch) each sequence's first row in packed, and its rows
+  const std::int32_t *first, *count;  // (batch) each sequence's first row in packed, and its number of rows
 };
-void pad_rows(cudaStream_t, const PaddedRows&);    // 0 beyond a sequence's end
-void unpad_rows(cudaStream_t, const PaddedRows&);  // no row of another sequence changes
+void pad_rows(cudaStream_t, const PaddedRows&);    // zeros beyond a sequence's end
+void unpad_rows(cudaStream_t, const PaddedRows&);  // rows of other sequences do not change
 // y (H, rows, keys) of the bias's type, at a multiple of 16 bytes: Scores::bias of every pair.
 void bias_of_pairs(cudaStream_t, void* y, const View& bias, std::int64_t rows, std::int64_t keys);
 
@@ -97,11 +98,11 @@ struct FourBitSource {
   FourBitValues values;
   std::int64_t block;
   const std::uint8_t* codes;
-  const float* absmax;               // null when nested
-  const std::uint8_t* absmax_codes;  // when nested, these four
+  const float* absmax;               // null if nested
+  const std::uint8_t* absmax_codes;  // if nested, these four
   const float *map, *nested_absmax, *nested_offset;
-  std::int64_t cols;                  // of the whole matrix
-  std::int64_t first_row, first_col;  // of the part that is wanted
+  std::int64_t cols;                  // of the complete matrix
+  std::int64_t first_row, first_col;  // of the part to decode
 };
 void dequantize(cudaStream_t, const View& y, const FourBitSource&);
 

@@ -7,7 +7,7 @@
 namespace ft::cuda {
 namespace {
 
-// A pack of a row that was kept. Without a row all its elements are `value`.
+// Unpacks a pack of a kept row; if there is no row, sets all elements to `value`.
 template <class Row, class T>
 __device__ void widen_or(float (&v)[kPack], float value, const T* row, const Row& kept, int p) {
   if (row) return kept.widen(v, p);

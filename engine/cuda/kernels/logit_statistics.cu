@@ -1,5 +1,5 @@
-// What rows of logits show beside their loss: one block for each row, two sweeps over it. The first finds the
-// largest logit, the second sums relative to it.
+// Statistics of rows of logits: one block for each row, with two passes over it. The first finds the largest
+// logit, the second sums relative to it.
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/cuda/kernels/row_blocks.cuh"
@@ -22,8 +22,8 @@ struct Call {
 };
 
 struct Sums {
-  float power = 0, square = 0, weighted = 0, plain = 0;  // of e^x, e^2x, x e^x, x
-  float before = 0;                                      // logits as large as the largest, before the target
+  float power = 0, square = 0, weighted = 0, plain = 0;  // sums of e^x, e^2x, x e^x, x
+  float before = 0;  // number of logits equal to the largest before the target
 };
 
 template <class T>

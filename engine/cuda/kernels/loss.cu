@@ -1,7 +1,7 @@
-// Cross-entropy of rows of logits, and their gradient in place: one block for each row. A sweep over the row
+// Cross-entropy of rows of logits, and their gradient in place: one block for each row. A pass over the row
 // keeps a running maximum and the sum of powers relative to it (Milakov and Gimelshein 2018). The block keeps
-// the row in registers for the gradient, and reads a long one again. If the logits are some columns of a row,
-// the sweep is LogitSums, and the gradient follows once the sums of all columns are known.
+// the row in registers for the gradient; it reads a long row twice. If the logits are only some columns of a
+// row, the pass computes LogitSums, and the gradient follows once the sums of all columns are known.
 #include "engine/cuda/kernels/kept_row.cuh"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/math.h"
@@ -26,17 +26,17 @@ struct Call {
   std::int32_t* wrong;
 };
 
-constexpr int kKeptBytes = 128;  // of a thread: with 512 threads 32768 logits of 16 bits
+constexpr int kKeptBytes = 128;  // bytes per thread: with 512 threads 32768 logits of 16 bits
 
-// The subtrahend of powers. If all logits are minus infinity it is finite, so that their powers are 0.
+// The subtrahend in powers. It is finite even if all logits are minus infinity, so that their powers are 0.
 __device__ inline float base_of(float top) { return top == kLowest ? 0 : top; }
 __device__ inline float power(float x, float base) { return power_of_2((x - base) * kLog2e); }
 
 struct Softmax {
-  float top, total, sum;  // of exp(x - top); of x
+  float top, total, sum;  // sum of exp(x - top); sum of x
 };
 
-// Leaves in `kept` the row's end, all of it where it fits.
+// Leaves the end of the row in `kept`: the complete row if it fits.
 template <class T, class Row>
 __device__ Softmax sweep(Row& kept, const T* row, i64 cols, bool sums) {
   float top = kLowest, total = 0, sum = 0;
@@ -50,7 +50,7 @@ __device__ Softmax sweep(Row& kept, const T* row, i64 cols, bool sums) {
       kept.widen(v, p);
       float larger = top;
       for (int j = 0; j < kPack; ++j)
-        if (j < count) larger = fmaxf(larger, v[j]);  // passes over a NaN; the sums do not
+        if (j < count) larger = fmaxf(larger, v[j]);  // ignores a NaN, which the sums do not
       const float base = base_of(larger);
       total *= power(top, base);
       for (int j = 0; j < kPack; ++j)
@@ -66,7 +66,7 @@ __device__ Softmax sweep(Row& kept, const T* row, i64 cols, bool sums) {
   return {all, total, sums ? block_sum(sum, warps) : 0};
 }
 
-// Joins all parts of a row, and finds its target's logit.
+// Merges all parts of a row, and finds its target's logit.
 template <class T>
 __device__ Softmax merged(const Call<T>& c, i64 row, float& logit) {
   Softmax s{kLowest, 0, 0};
@@ -81,7 +81,8 @@ __device__ Softmax merged(const Call<T>& c, i64 row, float& logit) {
   return s;
 }
 
-// Turns a pack of logits into slopes: scale (softmax - (1 - e) onehot - e / V), times the slope of a cap.
+// Turns a pack of logits into gradients: scale (softmax - (1 - e) onehot - e / V), times the derivative of a
+// cap.
 template <class T, bool kCapped>
 struct Slopes {
   float base, factor, even, hit, cap;
@@ -115,7 +116,7 @@ __global__ void __launch_bounds__(kRowThreads, 2) cross_entropy_row(Call<T> c) {
   float logit = c.sums ? 0 : to_float(p[target]);
   const float e = c.smoothing, n = static_cast<float>(c.classes);
   Row kept;
-  // All have read the target's logit before anyone passes the barriers of the sweep.
+  // Every thread reads the target's logit before it passes the barriers of the pass.
   const Softmax s = c.sums ? merged(c, row, logit) : sweep(kept, p, c.cols, e != 0);
   if (threadIdx.x == 0) {
     const double lse = static_cast<double>(s.top) + log(static_cast<double>(s.total));

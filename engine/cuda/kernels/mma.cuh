@@ -1,8 +1,8 @@
-// GPU instructions that C++ has no words for: conversions and powers, products on tensor cores, matrices
-// loaded from shared memory as fragments, asynchronous copies into it. tests/cuda_on_cpu implements the same
-// in loops.
+// GPU instructions that C++ has no syntax for: conversions and powers, products on tensor cores, matrices
+// loaded from shared memory as fragments, asynchronous copies to shared memory. tests/cuda_on_cpu implements
+// the same functions as loops.
 //
-// Addresses in shared memory are 32-bit numbers here, as the instructions take them.
+// Addresses in shared memory are 32-bit numbers here, as in the instructions.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -10,28 +10,28 @@
 
 namespace ft::cuda {
 
-// mma: d (16, 8) += a (16, 16) b (16, 8) by a whole warp, bf16 or f16 with sums in f32. Two neighbouring
+// mma: d (16, 8) += a (16, 16) b (16, 8) by a complete warp, bf16 or f16 with sums in f32. Two neighbouring
 // elements make a word, the first in its low half. Lane 4 g + t holds
 //   of a the columns 2t, 2t + 1 of rows g and g + 8, then 2t + 8, 2t + 9 of both;
 //   of b the rows 2t, 2t + 1 of column g, then rows 2t + 8, 2t + 9;
 //   of d the columns 2t, 2t + 1 of row g, then of row g + 8.
 //
-// load_matrices: four matrices of 8 x 8 two-byte elements. Lane i gives the address of row i % 8 of matrix
-// i / 8, 16 bytes each; lane 4 g + t gets of each matrix the columns 2t, 2t + 1 of row g, or, transposed, the
-// rows 2t, 2t + 1 of column g.
+// load_matrices: loads four matrices of 8 x 8 two-byte elements. Lane i gives the address of row i % 8 of
+// matrix i / 8, 16 bytes each. Lane 4 g + t gets of each matrix the columns 2t, 2t + 1 of row g, or,
+// transposed, the rows 2t, 2t + 1 of column g.
 //
-// copy_16: begins to copy 16 bytes, both addresses being multiples of 16; zeros if they are not `there`, and
-// then `from` is not read. copy_4: the same for 4. The copies that a thread has begun since its last
-// commit_copies() are a group; wait_for_copies<n>() waits until at most n of its groups are under way.
-// Others see them behind a barrier after that.
+// copy_16: begins to copy 16 bytes; both addresses are multiples of 16. If `there` is false it writes zeros
+// and does not read `from`. copy_4: the same for 4 bytes. The copies that a thread has begun since its last
+// commit_copies() are a group; wait_for_copies<n>() waits until at most n of the thread's groups are under
+// way. Other threads see the data after a barrier after that.
 //
-// store_16: writes 16 bytes of global memory, at a multiple of 16. Four words that are stored as a uint4
-// become four instructions at some addresses.
+// store_16: writes 16 bytes of global memory, at a multiple of 16. A plain store of a uint4 becomes four
+// instructions at some addresses.
 //
 // widened, round_to: to_float and from_float of engine/core/dtype.h. Conversions of f16 and to bf16 are one
-// instruction without branches, with the same numbers, but for which NaN it is. pair_of: both rounded to the
-// type; in f16 what is too large becomes infinite. power_of_2: to two units in the last place; what would be
-// denormal is 0.
+// instruction without branches, with the same results except for the bits of a NaN. pair_of: rounds two
+// numbers to the type; in f16, numbers that are too large become infinite. power_of_2: correct to two units
+// in the last place; denormal results become 0.
 template <class T>
 __device__ inline float widened(T v) {
   return to_float(v);

@@ -1,7 +1,7 @@
 // The gradients of a narrow matrix, such as an adapter's, and of its input, in one read of dy. A block takes
-// a strip of 512 columns of dy, each warp 64 of them, in a band of rows, 32 at a time. A warp keeps the sums
-// of db for its columns in registers; those of du are added up over the warps in shared memory. A second
-// kernel adds up the sums of strips and of bands in their order, which depends on the shapes only.
+// a strip of 512 columns of dy, 64 for each warp, in a band of rows, 32 at a time. A warp keeps the sums of
+// db for its columns in registers; the warps' sums of du are added up in shared memory. A second kernel adds
+// up the sums of strips and of bands in order, which depends only on the shapes.
 #include "engine/cuda/kernels/narrow_grad.h"
 
 #include "engine/cuda/kernels/tiles.cuh"
@@ -10,10 +10,10 @@ namespace ft::cuda {
 namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32, kPanel = 64, kStrip = kWarps * kPanel, kStepRows = 32;
-constexpr int kSlots = 4, kBlocks = 132;  // an H200 has as many multiprocessors
+constexpr int kSlots = 4, kBlocks = 132;  // an H200 has this number of multiprocessors
 constexpr unsigned kPanelTile = kTileBytes<kStepRows, kPanel>;
 
-// dy cut into strips, and into bands of so many rows.
+// Division of dy into strips, and into bands of `rows` rows.
 struct Cut {
   int strips, bands, rows;
   Cut(i64 m, i64 n) : strips(static_cast<int>(ceil_div(n, kStrip))) {
@@ -24,8 +24,8 @@ struct Cut {
   }
 };
 
-// Shared memory: slots of a step's rows of dy and u, then the sums of du of every warp, of two steps. b's
-// strip is in the slots at first.
+// Shared memory: slots for a step's rows of dy and u, then every warp's sums of du, for two steps. At first
+// b's strip is in the slots.
 template <int kR>
 struct Shared {
   static constexpr unsigned kSlot = kWarps * kPanelTile + kTileBytes<kStepRows, kR>,
@@ -49,7 +49,7 @@ struct Operands {
   float *du, *db;     // (strips, m, r), (bands, n, r)
 };
 
-// A block's part.
+// The part of one block.
 template <class T, int kR>
 class Part {
  public:

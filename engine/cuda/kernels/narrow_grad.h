@@ -15,7 +15,7 @@ struct NarrowGrads {
   static constexpr int kMost = 32;  // columns
   View du, db, dy, b, u;
   float alpha;
-  float* partial;  // narrow_grad_floats of it
+  float* partial;  // narrow_grad_floats() floats
 };
 std::int64_t narrow_grad_floats(std::int64_t m, std::int64_t n, std::int64_t r);
 void narrow_grad(cudaStream_t, const NarrowGrads&);

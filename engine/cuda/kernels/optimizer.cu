@@ -1,4 +1,4 @@
-// Sums of f32 in f64, and the optimizers' updates: dense f32.
+// Sums of f32 in f64, and the optimizers' updates, on dense f32.
 #include <algorithm>
 
 #include "engine/cuda/kernels/dynamic_codes.cuh"
@@ -58,7 +58,7 @@ struct CodedShared {
   DynamicCodes states[N];
 };
 
-// Loads eight codes: a whole pack in one access.
+// Loads eight codes; a complete pack in one access.
 __device__ inline void load_codes(int (&codes)[kPack], const std::uint8_t* p, Pack pack) {
   if (pack.wide && pack.count == kPack) {
     const auto* words = reinterpret_cast<const uint2*>(p);
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Codes and magnitudes, and whether the map has signs.
+// Codes and magnitudes of a state; has_signs: the map has negative values.
 struct CodedState {
   const Tensor &codes, &largest;
   bool has_signs;

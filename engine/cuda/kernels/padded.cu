@@ -1,12 +1,12 @@
-// Rearranges what cuDNN's attention expects in another layout: a number for each row of each head, padded to
-// the longest sequence; a bias by distance, written out for all pairs.
+// Converts data to the layouts of cuDNN's attention, and back: a number for each row of each head, padded to
+// the longest sequence; a bias by distance, expanded to all pairs.
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
 
 namespace ft::cuda {
 namespace {
 
-// One block has 256 rows of a sequence in one head.
+// Copies 256 rows of a sequence in one head per block.
 template <bool kInto>
 __global__ void __launch_bounds__(256) move_rows(PaddedRows r) {
   const i64 row = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x, head = blockIdx.y;
@@ -36,7 +36,7 @@ struct Pairs {
   i64 stride, reach, rows, keys;
 };
 
-// One block has a query row's share of the keys in one head; a thread a pack of them.
+// A block expands some keys of a query row in one head; each thread makes a pack.
 template <class T>
 __global__ void __launch_bounds__(256) all_pairs(Pairs<T> p) {
   const i64 key = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) * kPack, head = blockIdx.z;

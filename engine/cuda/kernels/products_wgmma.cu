@@ -1,17 +1,18 @@
-// Sums of products with warpgroups' products. A block stays on its multiprocessor and takes one tile of y
-// after another, 128 x 256. Its first warpgroup fetches: one thread sends for boxes of operands, 64 deep,
-// into four stages, through all terms and on into the next tile. The two others multiply 64 rows each, with
-// all sums in registers, and write their part of the tile while the fetching goes on. Barriers count the
-// boxes that have come, and the warps that have read them.
+// Sums of products with products of warpgroups. A block stays on its multiprocessor and computes one tile of
+// y after another, 128 x 256. Its first warpgroup loads: one thread requests boxes of operands, 64 deep, into
+// four stages, for all terms and on into the next tile. The two others, the consumers, multiply 64 rows each,
+// with all sums in registers, and write their part of the tile while loading continues. Barriers count the
+// boxes that have arrived, and the warps that have read them.
 //
-// Two blocks are a cluster. They take tiles one below the other, which need the same part of b: each fetches
-// half of it for both. So the L2 is read by a third less. A stage is filled again when both have read it.
+// Two blocks are a cluster. They compute two tiles, one below the other, which need the same part of b: each
+// block loads half of it for both. This saves a third of the reads of the L2. A stage is filled again when
+// both blocks have read it.
 //
-// A row's sums are taken in the same order, by term, then by depth, wherever the row is, and whatever the
-// number of rows and of multiprocessors.
+// A row's sums are taken in the same order, by term, then by depth, for any place of the row and any number
+// of rows and of multiprocessors.
 //
-// Clusters that run at the same time take pairs of tiles of a band of 16 tiles' rows, column by column, so
-// that the GPU's L2 holds the operands they fetch: about 2,000 rows of a and as many columns of b.
+// Clusters that run at the same time take pairs of tiles from a band of 16 tiles' rows, column by column, so
+// that the GPU's L2 holds the operands that they load: about 2,000 rows of a and as many columns of b.
 #include "engine/cuda/kernels/products_wgmma.h"
 
 #include "engine/cuda/kernels/tma.cuh"
@@ -23,22 +24,22 @@ namespace {
 constexpr int kConsumers = 2, kThreadsOfAll = (1 + kConsumers) * kGroupThreads;
 constexpr int kFetchersRegisters = 24, kConsumersRegisters = 240;
 constexpr int kCluster = 2, kPairRows = kCluster * kTileRows;
-constexpr int kBand = 8;  // rows of pairs
+constexpr int kBand = 8;  // number of rows of pairs
 constexpr int kStages = 4, kStep = kPanelColumns;
 constexpr unsigned kBytesOfA = kTileBytes<kTileRows, kStep>, kBytesOfB = kTileBytes<kTileColumns, kStep>,
                    kStageBytes = kBytesOfA + kBytesOfB;
 static_assert(kTileRows == kConsumers * kPanelRows && kTileRows == kBoxRows && kStep == kBoxRowsDown);
 
-// A warp's 16 rows leave in pieces of 64 columns.
+// A warp writes its 16 rows in pieces of 64 columns.
 constexpr int kPieceColumns = 64, kPieceRowBytes = 4 * kPieceColumns;
 constexpr unsigned kPieceBytes = 16 * kPieceRowBytes;
 
-// Shared memory: the stages, a piece of every consumer's warps, the barriers.
+// Shared memory: the stages, a piece for every consumer's warps, the barriers.
 constexpr int kConsumerWarps = kConsumers * 4;
 constexpr unsigned kPieces = kStages * kStageBytes, kBarriers = kPieces + kConsumerWarps * kPieceBytes,
                    kShared = kBarriers + 2 * kStages * 8 + kSpare;
 
-// A place in the ring of stages.
+// A position in the ring of stages.
 struct Turn {
   unsigned stage = 0, parity = 0;
   __device__ void advance() {
@@ -56,7 +57,7 @@ struct Room {
   __device__ unsigned read(unsigned stage) const { return full(stage) + 8 * kStages; }
 };
 
-// Pairs of tiles in the order in which clusters take them.
+// Pairs of tiles, in the order in which clusters take them.
 struct Pairs {
   int down, across;
   explicit __host__ __device__ Pairs(const View& y)
@@ -66,7 +67,7 @@ struct Pairs {
 };
 struct Corner {
   int row, column;
-  // This block's tile of the pair.
+  // This block's tile of pair n.
   __device__ Corner(const Pairs& pairs, int n) {
     const int band = n / (kBand * pairs.across), first = band * kBand, left = pairs.down - first,
               rows = left < kBand ? left : kBand, within = n - first * pairs.across;
@@ -74,7 +75,7 @@ struct Corner {
     column = within / rows * kTileColumns;
   }
 };
-// f(corner) for each tile that this block takes.
+// Calls f(corner) for each tile that this block computes.
 template <class F>
 __device__ void each_tile(const View& y, F f) {
   const Pairs pairs(y);
@@ -95,7 +96,7 @@ __device__ void fetch_step(const OnePass::Operands& term, const Corner& at, int 
   } else {
     fetch_box(a, term.a, at.row, k, full);
   }
-  // Half of b, for both blocks.
+  // Loads half of b for both blocks.
   const int half = cluster_rank();
   if constexpr (b_down) {
     constexpr int kPanels = kTileColumns / kPanelColumns / kCluster;
@@ -121,13 +122,13 @@ __device__ void fetch(const OnePass& s, const Room& room) {
   });
 }
 
-// A consumer's way through the stages.
+// Reads the stages for a consumer.
 template <class T, bool a_down, bool b_down>
 class Reader {
  public:
   __device__ Reader(const Room& room, unsigned group) : room_(room), group_(group) {}
 
-  // Begins d = the sum over all terms. Its last products are under way until end().
+  // Begins d = the sum over all terms. The last products are under way until end().
   __device__ void begin_sum(float (&d)[kTileColumns / 8][4], const OnePass& s) {
     last_ = kStages;
     for (int t = 0; t < s.count; ++t) {
@@ -149,8 +150,8 @@ class Reader {
   }
 
  private:
-  // Products of 16 from the next stage. They are in one stretch with their commit: elsewhere the compiler
-  // would wait for all of them.
+  // Multiplies kProducts times 16 columns of the next stage. The products and their commit have to be in one
+  // function: otherwise the compiler would wait for all products.
   template <int kProducts>
   __device__ void step(float (&d)[kTileColumns / 8][4]) {
     const std::uint64_t a = operand(room_.a(turn_.stage) + group_ * kPanelBytes),
@@ -167,18 +168,18 @@ class Reader {
     last_ = turn_.stage;
     turn_.advance();
   }
-  // The stage before the current one has been read by this warp, as both blocks must know.
+  // Tells both blocks that this warp has read the stage before the current one.
   __device__ void release() const {
     const int lane = static_cast<int>(threadIdx.x % 32);
     if (lane < kCluster && last_ < kStages) arrive_in(lane, room_.read(last_));
   }
 
   const Room& room_;
-  unsigned group_, last_ = kStages;  // no stage
+  unsigned group_, last_ = kStages;  // last_ = kStages: no stage
   Turn turn_;
 };
 
-// Two sums of a fragment; four neighbouring elements, in words.
+// Two sums of a fragment; four neighbouring elements in words.
 struct alignas(8) Pair {
   float of[2];
 };
@@ -202,7 +203,7 @@ template <class T>
 __device__ Four<T> rounded(T type, const float (&v)[4]) {
   return {{pair_of(type, v[0], v[1]), pair_of(type, v[2], v[3])}};
 }
-// The first `count` of them, one by one, zeros behind.
+// Loads the first `count` elements, one by one, and zeros after them.
 template <class T>
 __device__ Four<T> load_some(const T* p, int count) {
   float v[4];
@@ -222,12 +223,12 @@ __device__ void store_four(T* p, const Four<T>& v, int count) {
       if (j < count) round_to(p[j], element(v, j));
 }
 
-// A warp's 16 rows of a tile on their way to memory, piece by piece: a lane has four neighbouring columns of
-// every second row. kWhole: no row and no column is beyond y. kMatrix: a matrix is added, which is loaded
-// ahead if kWhole.
+// Writes a warp's 16 rows of a tile to memory, piece by piece; a lane has four neighbouring columns of every
+// second row. kWhole: no row and no column is beyond y. kMatrix: a matrix is added; with kWhole it is loaded
+// ahead.
 //
-// A piece in shared memory is rows of 16 chunks of four sums. Chunk c of row r lies at place c ^ 2 (r % 4):
-// fragments are written and rows are read without bank conflicts.
+// A piece in shared memory is rows of 16 chunks of four sums. Chunk c of row r is at place c ^ 2 (r % 4), so
+// that fragments are written and rows are read without bank conflicts.
 template <class T, class Y, bool kWhole, bool kMatrix>
 class Writer {
  public:
@@ -312,7 +313,7 @@ class Writer {
 
   const OnePass& s_;
   unsigned own_;
-  int row_, column_;  // the lane's first
+  int row_, column_;  // the lane's first row and column
   Four<Y> ahead_[kRows];
 };
 
@@ -386,7 +387,7 @@ __global__ void __launch_bounds__(kThreadsOfAll, 1) multiply_all(const __grid_co
     take_registers<kConsumersRegisters>();
     consume<T, a_down, b_down>(s, room);
   }
-  meet_cluster();  // neither ends while the other sends to it
+  meet_cluster();  // neither block ends while the other sends to it
 }
 
 template <class T>

@@ -1,4 +1,4 @@
-// What kernels are given beside their operands.
+// Arguments of kernels in addition to their operands.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -6,7 +6,7 @@
 
 namespace ft::cuda {
 
-// Why an index of the data was skipped.
+// The reason why an index of the data was skipped.
 enum class Wrong : std::int32_t {
   none,
   position,
@@ -21,10 +21,10 @@ enum class Wrong : std::int32_t {
 
 constexpr int kSumParts = 1024;
 
-// Where kernels are queued, and what they may write beside their results.
+// The stream for kernels, and memory that they may write in addition to their results.
 struct Queue {
   cudaStream_t stream;
-  std::int32_t* wrong;  // a Wrong, for operations with indices; the last one found stays
+  std::int32_t* wrong;  // a Wrong, for operations with indices; the last one stays
   double* partial;      // (kSumParts)
 };
 

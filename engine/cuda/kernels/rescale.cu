@@ -1,4 +1,4 @@
-// Magnitudes of a matrix's rows, columns that are rescaled by them, and columns by number.
+// Magnitudes of a matrix's rows, columns rescaled by them, and columns gathered by number.
 #include "engine/cuda/kernels/columns.cuh"
 #include "engine/cuda/kernels/each_pack.cuh"
 #include "engine/cuda/kernels/kernels.h"
@@ -15,7 +15,7 @@ struct Magnitudes {
   i64 n, rank;
 };
 
-// A thread for each row.
+// Computes a row per thread.
 template <class T>
 __global__ void __launch_bounds__(128) magnitudes(Magnitudes<T> m) {
   const i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(128) magnitudes(Magnitudes<T> m) {
   m.scale[i] = m.magnitude[i] * r;
 }
 
-// A vector as a matrix whose rows are all the same.
+// View of a vector as a matrix whose rows are all the same.
 View each_row_is(const Tensor& v, i64 rows) { return {v.data, v.dtype, rows, v.numel(), 0}; }
 
 template <class T>
@@ -57,7 +57,7 @@ struct Dots {
   }
 };
 
-// `column` counts all elements where the rows are one.
+// `column` counts all elements if the operands are one long row.
 template <class T>
 struct Gathered {
   Rows<T> y, x;

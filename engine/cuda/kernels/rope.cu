@@ -1,4 +1,5 @@
-// Rotary positions, in place: a thread turns eight pairs (i, i + R/2) of four heads, which it loads at once.
+// Rotary positions, in place: a thread rotates eight pairs (i, i + R/2) of four heads, which it loads at
+// once.
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
 
@@ -16,9 +17,9 @@ struct Call {
   std::int32_t* wrong;
 };
 
-constexpr int kHeads = 4;  // of a thread: the first of each quarter, the second of each, ...
+constexpr int kHeads = 4;  // heads of a thread: the first of each quarter, the second of each, ...
 
-// kWide: halves of heads are whole packs that 16-byte accesses reach.
+// kWide: halves of heads are complete packs that 16-byte accesses can reach.
 template <class T, bool kWide>
 __global__ void __launch_bounds__(256) rotate(Call<T> c) {
   const int packs = (c.half + kPack - 1) / kPack, apart = (c.heads + kHeads - 1) / kHeads;

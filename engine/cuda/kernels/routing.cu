@@ -1,4 +1,4 @@
-// Mixtures of experts: routes, rows sorted by expert and put together again.
+// Mixtures of experts: routes, and rows that are sorted by expert and put together again.
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/cuda/kernels/row_blocks.cuh"
@@ -11,7 +11,7 @@ constexpr int kThreads = 256;
 constexpr float kLog2e = static_cast<float>(math::kLog2e);
 constexpr float kLowest = -__builtin_huge_valf();
 
-// ---- routes: a thread for each token; they are short
+// ---- routes: a thread for each token, because they are short
 template <class T>
 struct Routes {
   float *weights, *p;
@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads) route_tokens(Routes<T> c) {
   for (i64 e = 0; e < n; ++e) top = fmaxf(top, to_float(logits[e]));
   for (i64 e = 0; e < n; ++e) total += p[e] = power_of_2((to_float(logits[e]) - top) * kLog2e);
   for (i64 e = 0; e < n; ++e) p[e] /= total;
-  for (i64 j = 0; j < k; ++j) {  // of what is not comparable the first ones
+  for (i64 j = 0; j < k; ++j) {  // a NaN is never larger, so that k different experts are chosen
     i64 best = -1;
     for (i64 e = 0; e < n; ++e) {
       bool taken = false;
@@ -80,7 +80,8 @@ __global__ void __launch_bounds__(kThreads) route_back(RoutesBack<T> c) {
   }
 }
 
-// ---- sorting: a block for each expert counts the choices of those before it, and then places its own
+// ---- sorting: a block for each expert counts the choices of earlier experts, and then places the expert's
+// own
 struct Sort {
   std::int32_t *order, *tokens, *places, *starts;
   const std::int32_t* ids;
@@ -133,7 +134,7 @@ __global__ void __launch_bounds__(kThreads) sort_rows(Sort c) {
   }
 }
 
-// ---- how evenly experts are used
+// ---- balance of the experts
 struct Balance {
   double* loss;
   float* slope;
@@ -170,7 +171,7 @@ __global__ void __launch_bounds__(kThreads) balance(Balance c) {
 // ---- rows
 template <class T>
 struct Scaled {
-  Rows<T> y, x, dy;  // dy: only of the gradient, whose dx is y
+  Rows<T> y, x, dy;  // dy: only for the gradient, whose dx is y
   const float* w;
   float* dw;
   i64 cols;

@@ -1,4 +1,4 @@
-// Kernels that give every row a block of its own, which sums over the row: how they are launched.
+// Launches of kernels with one block for each row, which sums over the row.
 #pragma once
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/queue.h"
@@ -9,7 +9,7 @@ struct RowShared {
   float warps[32];  // for block_sum()
 };
 
-// most: threads of a block.
+// most: largest number of threads of a block.
 inline Launch a_block_for_each_row(const Queue& queue, i64 rows, i64 cols, i64 most) {
   return {queue.stream, dim3(at_most(rows, kMostGridX)), row_threads(cols, most), sizeof(RowShared)};
 }

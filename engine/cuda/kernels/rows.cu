@@ -1,11 +1,12 @@
-// Rows taken and put by number, as bytes, and the gradient of an embedding.
+// Rows gathered and scattered by number, as bytes, and the gradient of an embedding.
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
 
 namespace ft::cuda {
 namespace {
 
-// y[i] = x[index[i]] of n rows, or y[index[i]] = x[i]. zeros: for negative indices, which else are wrong.
+// y[i] = x[index[i]] for n rows, or with `scatter` y[index[i]] = x[i]. zeros: negative indices give zeros;
+// otherwise they are wrong.
 struct RowCopy {
   View y, x;
   const std::int32_t* index;
@@ -15,12 +16,12 @@ struct RowCopy {
   bool zeros = false;
 };
 
-// Units of 16, 4, 2 or 1 bytes: the largest that divides every address and the length of a row.
+// Copies units of 16, 4, 2 or 1 bytes: the largest that divides every address and the length of a row.
 template <class Unit>
 struct Copy {
   Unit* y;
   const Unit* x;
-  i64 y_stride, x_stride, units;  // in units; of a row
+  i64 y_stride, x_stride, units;  // strides in units; units of a row
   const std::int32_t* index;
   i64 n, limit;
   bool scatter, zeros;
@@ -88,7 +89,7 @@ void copy(const RowCopy& r, const Queue& queue) {
 constexpr int kThreads = 256;
 
 struct Shared {
-  unsigned hits[kThreads / 32];  // which of the block's rows have the id, 32 in a word
+  unsigned hits[kThreads / 32];  // bits of the block's rows with the id, 32 in a word
 };
 
 template <class T>
@@ -102,8 +103,8 @@ struct Grad {
   std::int32_t* wrong;
 };
 
-// A block works for one row, if it is the first one with its id: it adds up all rows with that id in order.
-// No row of the table is written by two blocks.
+// Adds up all rows with the same id in order, in the block of the first such row; other blocks do nothing. So
+// each row of the table is written by one block.
 template <class T>
 __global__ void __launch_bounds__(kThreads) add_rows(Grad<T> g) {
   Shared& shared = shared_memory<Shared>();

@@ -1,10 +1,10 @@
-// The softmax over a row's scores while they pass by, of rows that lanes share as mma.cuh's fragments do.
+// Softmax over scores that arrive in steps. Lanes share rows as in mma.cuh's fragments.
 #pragma once
 #include "engine/cuda/kernels/attention_mma.cuh"
 
 namespace ft::cuda {
 
-// Sums so far become relative to the new maxima.
+// Rescales sums to the new maxima.
 template <int kM, int kN>
 __device__ void shrink_all(float (&sums)[kM][kN][4], const float (&shrink)[kM][2]) {
 #pragma unroll
@@ -15,7 +15,7 @@ __device__ void shrink_all(float (&sums)[kM][kN][4], const float (&shrink)[kM][2
       for (int j = 0; j < 4; ++j) sums[m][n][j] *= shrink[m][j / 2];
 }
 
-// In powers of 2, of 16 kM rows.
+// A running softmax in powers of 2, for 16 kM rows.
 template <int kM>
 class Softmax {
  public:
@@ -23,8 +23,8 @@ class Softmax {
     for (int i = 0; i < 2 * kM; ++i) top_[i / 2][i % 2] = kLowest, total_[i / 2][i % 2] = 0;
   }
 
-  // Scores become probabilities relative to the rows' new maxima, which sums so far are to be multiplied by
-  // `shrink` for: false if all of the warp's are 1.
+  // Turns scores into probabilities relative to the rows' new maxima. shrink: factors for earlier sums;
+  // returns false if all of the warp's are 1.
   template <int kN>
   __device__ bool step(float (&s)[kM][kN][4], float (&shrink)[kM][2], float power) {
     bool grew = false;
@@ -36,7 +36,7 @@ class Softmax {
         float now = old;
 #pragma unroll
         for (int n = 0; n < kN; ++n) now = fmaxf(now, fmaxf(s[m][n][2 * half], s[m][n][2 * half + 1]));
-        now = quad_largest(now);  // passes over a NaN; the sums do not
+        now = quad_largest(now);  // ignores a NaN, which the sums do not
         const float base = now == kLowest ? 0 : now * power;
         shrink[m][half] = power_of_2(old * power - base);
         grew |= now > old;
@@ -54,10 +54,10 @@ class Softmax {
     return __ballot_sync(~0u, grew) != 0;
   }
 
-  // Of the probabilities so far, of this lane's columns.
+  // Sum of the probabilities so far, over this lane's columns.
   __device__ float total(int m, int half) const { return total_[m][half]; }
 
-  // Divides the sums by those of the probabilities, times `grown`, and writes the logarithms of rows [first,
+  // Divides the sums by the sums of probabilities, times `grown`, and writes the logarithms of rows [first,
   // last).
   template <int kN>
   __device__ void finish(float (&sums)[kM][kN][4], float grown, float scale, float* lse, int first,
@@ -78,7 +78,7 @@ class Softmax {
   }
 
  private:
-  float top_[kM][2], total_[kM][2];  // top: before scaling; total: of this lane's columns
+  float top_[kM][2], total_[kM][2];  // top: before scaling; total: over this lane's columns
 };
 
 }  // namespace ft::cuda

@@ -1,14 +1,14 @@
-// Elementwise steps of optimizers: dense f32.
+// Elementwise steps of optimizers, on dense f32.
 #pragma once
 #include "engine/cuda/kernels/each_pack.cuh"
 #include "engine/ops/steps.h"
 
 namespace ft::cuda {
 
-// All elements of a dense tensor as one row.
+// View of all elements of a dense tensor as one row.
 inline View row_of(const Tensor& t) { return {t.data, t.dtype, 1, t.numel(), t.numel()}; }
 
-// A pack of the elements that change, and of the gradient's.
+// Steps a pack of the elements that change, with the gradient's pack.
 template <int N, class F>
 struct StepEach {
   float* at[N];

@@ -1,14 +1,14 @@
-// Tiles of two-byte elements in shared memory: their layout, how they are copied in and out, and how a warp
-// reads them as fragments (mma.cuh).
+// Tiles of two-byte elements in shared memory: their layout, copies to and from them, and a warp's reads of
+// them as fragments (mma.cuh).
 #pragma once
 #include "engine/cuda/kernels/device.cuh"
 
 namespace ft::cuda {
 
-// Rows follow each other without gaps, in chunks of 16 bytes. Chunk c of row r lies at place c ^ (r % 8 >>
-// kShift) of its row, so that the same chunk of eight rows, which is what load_matrices reads at a time, and
-// eight chunks of a row, which is what copies write at a time, are in eight different groups of four banks.
-// A row of an odd multiple of 2^e chunks begins e bits further in the banks: kShift = 3 - e.
+// Layout of a tile: rows follow each other without gaps, in chunks of 16 bytes. Chunk c of row r is at place
+// c ^ (r % 8 >> kShift) of its row. This puts the same chunk of eight rows, which load_matrices reads at a
+// time, into eight different groups of four banks, and also eight chunks of a row, which copies write at a
+// time. A row of an odd multiple of 2^e chunks begins e bits further in the banks: kShift = 3 - e.
 template <int kColumns>
 struct Layout {
   static constexpr int kChunks = kColumns / kPack, kRowBytes = 2 * kColumns;
@@ -22,13 +22,13 @@ struct Layout {
 template <int kRows, int kColumns>
 constexpr unsigned kTileBytes = kRows* Layout<kColumns>::kRowBytes;
 
-// One head of a tensor.
+// A head of a tensor.
 template <class T>
 struct Head {
   const T* data;
   i64 stride;
   int width;  // columns
-  bool wide;  // 16-byte accesses reach them
+  bool wide;  // 16-byte accesses can reach the rows
   __device__ Head(Rows<T> x, i64 head, int columns, bool all_wide)
       : data(x.data + head * columns), stride(x.stride), width(columns), wide(all_wide) {}
   __device__ Head from_column(int column) const {
@@ -44,14 +44,15 @@ struct alignas(16) Eight {
   T of[kPack];
 };
 
-// Begins to copy rows [first, first + kRows) of a head, 0 from row `last` on and beyond its width; the
-// block's kThreads threads together. A thread copies the same chunk (of 256 columns, two) of every kStep-th
-// row: as kStep is a multiple of 8, its places in the tile are equally far apart. Where the source is not
-// aligned the copy is done when this returns.
+// Begins to copy rows [first, first + kRows) of a head, with zeros from row `last` on and beyond its width;
+// all kThreads threads of the block take part. A thread copies the same chunk (of 256 columns, two chunks) of
+// every kStep-th row. kStep is a multiple of 8, so that its places in the tile are equally far apart. If the
+// source is not aligned, the copy is complete when this returns.
 template <int kRows, int kColumns, int kThreads, class T>
 __device__ void fetch(unsigned tile, const Head<T>& h, int first, int last) {
   using L = Layout<kColumns>;
-  constexpr int kOfRow = L::kChunks <= 8 ? 8 : 16, kStep = kThreads / kOfRow;  // threads of a row; rows
+  // threads of a row; rows at a time
+  constexpr int kOfRow = L::kChunks <= 8 ? 8 : 16, kStep = kThreads / kOfRow;
   static_assert(kStep % 8 == 0 && kRows % kStep == 0);
   const int row = static_cast<int>(threadIdx.x) / kOfRow;
 #pragma unroll
@@ -75,20 +76,20 @@ __device__ void fetch(unsigned tile, const Head<T>& h, int first, int last) {
   }
 }
 
-// The places in a tile's first 16 rows whose addresses a lane gives to load_matrices, for two chunks at a
-// time: across: the four matrices are rows 0..7 of both chunks, then rows 8..15; down: both halves of the
-// first chunk, then of the second. A left operand is read down, a right one whose rows are the product's
-// columns across, and one whose columns are the product's down and transposed.
+// Addresses that a lane gives to load_matrices for a tile's first 16 rows, two chunks at a time. across: the
+// four matrices are rows 0..7 of both chunks, then rows 8..15. down: both halves of the first chunk, then of
+// the second. A left operand is read down. A right operand is read across if its rows are the product's
+// columns, and down and transposed if its columns are.
 template <int kColumns>
 struct Places {
   using L = Layout<kColumns>;
   unsigned row;  // bytes
-  int mixed;     // its chunk, 0 or 1, mixed with the row
+  int mixed;     // the chunk, 0 or 1, mixed with the row
   __device__ Places(int r, int chunk)
       : row(static_cast<unsigned>(r * L::kRowBytes)), mixed(chunk ^ L::mix(r)) {}
   static __device__ Places down() { return {lane() % 16, lane() / 16}; }
   static __device__ Places across() { return {lane() % 8 + lane() / 16 * 8, lane() / 8 % 2}; }
-  // Columns of chunks 2 pair and 2 pair + 1.
+  // Offset of chunks 2 pair and 2 pair + 1.
   __device__ unsigned operator[](int pair) const {
     return row + static_cast<unsigned>((2 * pair & ~L::kMixed) * 16 + ((2 * pair & L::kMixed) ^ mixed) * 16);
   }
@@ -97,7 +98,8 @@ struct Places {
   static __device__ int lane() { return static_cast<int>(threadIdx.x % 32); }
 };
 
-// A number that all lanes have, which the compiler then knows: it takes no register of theirs.
+// Makes a number that is the same in all lanes known to the compiler as such: it then takes none of the
+// lanes' registers.
 __device__ inline int uniform(int v) { return __shfl_sync(~0u, v, 0); }
 __device__ inline int this_warp() { return uniform(static_cast<int>(threadIdx.x / 32)); }
 
@@ -107,7 +109,7 @@ struct Lane {
   __device__ Lane() : g(static_cast<int>(threadIdx.x % 32) / 4), t(static_cast<int>(threadIdx.x % 4)) {}
 };
 
-// A left operand of 16 kM rows in registers, for as long as it is used.
+// A left operand of 16 kM rows that stays in registers.
 template <int kM, int kColumns>
 struct Held {
   unsigned of[kM][kColumns / 16][4];
@@ -125,7 +127,7 @@ struct Held {
       for (int i = 0; i < 4; ++i) a[m][i] = of[m][k][i];
   }
 };
-// One of 16 kM rows that is read from its tile each time.
+// A left operand of 16 kM rows that is read from its tile each time.
 template <int kM, int kColumns>
 struct InPlace {
   unsigned rows;
@@ -157,7 +159,7 @@ __device__ void multiply(float (&d)[kM][kN][4], const Left& left, unsigned right
   }
 }
 
-// d (16 kM, kColumns) += p (16 kM, 8 kN), which a multiply has made, rounded to T, times the rows of `right`.
+// d (16 kM, kColumns) += p (16 kM, 8 kN), a result of multiply, rounded to T, times the rows of `right`.
 template <class T, int kM, int kN, int kColumns>
 __device__ void add_product(float (&d)[kM][kColumns / 8][4], const float (&p)[kM][kN][4], unsigned right,
                             const Places<kColumns>& down) {
@@ -182,8 +184,8 @@ __device__ void add_product(float (&d)[kM][kColumns / 8][4], const float (&p)[kM
   }
 }
 
-// Writes a warp's rows [row, row + 16 kM) of a head, those below `last`, through as many rows of a tile that
-// no other warp touches, so that whole chunks leave for memory.
+// Writes a warp's rows [row, row + 16 kM) of a head, up to `last`, through rows of a tile that no other warp
+// uses, so that complete chunks are written to memory.
 template <int kM, int kColumns, class T>
 __device__ void put(const Head<T>& y, int row, int last, unsigned own,
                     const float (&d)[kM][kColumns / 8][4]) {
@@ -214,8 +216,8 @@ __device__ void put(const Head<T>& y, int row, int last, unsigned own,
   }
 }
 
-// Slots of shared memory that tiles pass through in turns. What was used last is refilled while the others
-// are used or on their way.
+// Slots of shared memory that tiles use in turns. The slot that was used last is refilled while the others
+// are in use or being filled.
 template <int kSlots, unsigned kBytes>
 class Ring {
  public:

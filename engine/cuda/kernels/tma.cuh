@@ -1,23 +1,24 @@
-// Boxes of matrices that come into shared memory by themselves, and barriers that count their bytes:
-// instructions of compute capability 9.0. tests/cuda_on_cpu implements the same in loops.
+// Boxes of matrices that the copying engine brings into shared memory, and barriers that count their bytes:
+// instructions of compute capability 9.0. tests/cuda_on_cpu implements the same functions as loops.
 //
-// fetch_box: begins to copy the map's box at this row and column to `to`, a multiple of 1024 bytes: a panel
-// of wgmma.cuh, of as many rows as the map says, zeros beyond the matrix. Its bytes count at the barrier.
+// fetch_box: begins to copy the map's box at this row and column to `to`, a multiple of 1024 bytes. It
+// becomes a panel of wgmma.cuh with the map's number of rows, and zeros beyond the matrix. Its bytes count at
+// the barrier.
 // prefetch_line: begins to load the 128 bytes around an address of the GPU's memory into its L2.
-// prefetch_map: begins to load a map, which the first box of it would wait for.
+// prefetch_map: begins to load a map; otherwise its first box would wait for it.
 //
-// A barrier is 8 bytes of shared memory that goes through phases. A phase is over once as many have arrived
-// as the barrier was made for, and all bytes that were announced have come.
-// make_barrier, show_barriers: a thread makes them and shows them to the copying engine and, behind the
-// block's next barrier, to all others.
-// arrive: of the calling thread. announce: the same, and so many bytes will come in this phase.
-// arrive_in: at the barrier at this place of another block of the cluster.
-// wait_for_phase: until the phase of this parity is over, the first one being 0. One before the first counts
-// as over.
+// A barrier is 8 bytes of shared memory that goes through phases. A phase is over when the number of arrivals
+// for which the barrier was made is reached, and all announced bytes have arrived.
+// make_barrier, show_barriers: a thread makes barriers and shows them to the copying engine and, after the
+// block's next barrier, to all other threads.
+// arrive: the calling thread arrives. announce: it arrives, and this number of bytes will come in this phase.
+// arrive_in: arrives at the barrier at the same place in another block of the cluster.
+// wait_for_phase: waits until the phase of this parity is over; the first phase has parity 0. The phase
+// before the first counts as over.
 //
-// A cluster is blocks that run together (Launch::cluster), numbered from 0. meet_cluster: all their threads
-// meet. fetch_box_for_all: as fetch_box, to the same place in each of two, where it counts at the barrier at
-// the same place.
+// A cluster is blocks that run together (Launch::cluster), numbered from 0. meet_cluster: waits until all
+// their threads are here. fetch_box_for_all: like fetch_box, for the same place in each of two blocks; its
+// bytes count at the barrier at the same place in each.
 #pragma once
 #include "engine/cuda/gemm/tensor_maps.h"
 #include "engine/cuda/kernels/tiles.cuh"

@@ -1,26 +1,29 @@
 // Products of a warpgroup (four neighbouring warps, the first a multiple of four) on the tensor cores of
-// compute capability 9.0, compiled for sm_90a only: bf16 or f16 with sums in f32. They run beside other
-// instructions until they are waited for. tests/cuda_on_cpu implements the same in loops.
+// compute capability 9.0, compiled for sm_90a only: bf16 or f16 with sums in f32. They run in parallel with
+// other instructions until a wait. tests/cuda_on_cpu implements the same functions as loops.
 //
 // A panel is a tile of kPanelRows rows and 64 columns at a multiple of 1024 bytes: Layout<64>, which NVIDIA
-// calls a swizzle of 128 bytes. A matrix in shared memory has one for every 64 columns, one after another.
+// calls a swizzle of 128 bytes. A matrix in shared memory has one panel for every 64 columns, one after
+// another.
 //
-// multiply_group: d (64, 8 n) = a (64, 16) b (16, 8 n), or d plus that if `add`. Warp w of the group has rows
-// 16 w to 16 w + 15 of d, and of a if it is in registers, as mma's fragments. An operand in shared memory is
-// a descriptor (operand): of a by rows, or of its transpose if `a_down`; of b's transpose by rows, or of b
-// itself if `b_down`.
+// multiply_group: d (64, 8 n) = a (64, 16) b (16, 8 n), or with `add` d += that product. Warp w of the group
+// has rows 16 w to 16 w + 15 of d, and of a if it is in registers, as mma's fragments. An operand in shared
+// memory is given by a descriptor (operand): of a by rows, or with `a_down` of its transpose; of b's
+// transpose by rows, or with `b_down` of b itself.
 //
-// order_registers: before the first product of several, once registers that they use have changed.
-// commit_products, wait_for_products<n>: as for copies.
-// settle: keeps the compiler from moving accesses to these registers across: before order_registers, and
+// order_registers: called before the first product of several, after registers that they use have changed.
+// commit_products, wait_for_products<n>: like commit_copies and wait_for_copies<n>.
+// settle: keeps the compiler from moving accesses to these registers across it: before order_registers, and
 // after a wait.
-// compute_first(v): keeps a wait that follows behind the computation of v, a number of the size of
-// probabilities. The compiler would move the wait up, and compute nothing while products run.
-// show_copies_to_products: what this thread wrote to shared memory, with copies that it has waited for, is
-// visible to products behind the next barrier.
+// compute_first(v): keeps a following wait behind the computation of v, a number of the size of
+// probabilities. Otherwise the compiler would move the wait up, and compute nothing while products run.
+// show_copies_to_products: makes data that this thread wrote to shared memory, by completed copies too,
+// visible to products after the next barrier.
 //
-// meet_at: waits at a barrier, 1 to 15, until `threads` have arrived; arrive_at: arrives and goes on.
-// give_up_registers, take_registers: how many each thread of the warpgroup may use from now on.
+// meet_at: waits at a barrier, 1 to 15, until `threads` threads have arrived; arrive_at: arrives and
+// continues.
+// give_up_registers, take_registers: set the number of registers that each thread of the warpgroup may use
+// from now on.
 #pragma once
 #include "engine/cuda/kernels/tiles.cuh"
 
@@ -31,7 +34,8 @@ constexpr int kPanelRows = 64, kPanelColumns = 64, kDepth = 16;
 constexpr unsigned kPanelBytes = kTileBytes<kPanelRows, kPanelColumns>;
 static_assert(Layout<kPanelColumns>::kShift == 0 && kPanelBytes % 1024 == 0);
 
-// What products read from `at` on: by rows, 16 columns of one panel; down, 16 rows of panels.
+// Descriptor of the elements that products read from `at` on: by rows, 16 columns of one panel; down, 16 rows
+// of panels.
 __device__ inline std::uint64_t operand(unsigned at) {
   constexpr std::uint64_t kBetweenPanels = kPanelBytes >> 4, kBetweenEightRows = 1024 >> 4, kSwizzled = 1;
   return (at & 0x3ffff) >> 4 | kBetweenPanels << 16 | kBetweenEightRows << 32 | kSwizzled << 62;
@@ -61,7 +65,8 @@ __device__ inline std::uint64_t operand(unsigned at) {
     FT_ROW(d, n), FT_ROW(d, n + 1), FT_ROW(d, n + 2), FT_ROW(d, n + 3), FT_ROW(d, n + 4), FT_ROW(d, n + 5), \
         FT_ROW(d, n + 6), FT_ROW(d, n + 7)
   #define FT_PRODUCT(type, columns) "wgmma.mma_async.sync.aligned.m64n" columns "k16.f32." type "." type " "
-  // The first operand behind d: the number of d's registers.
+  // Operands are numbered in order: d's registers come first, so the next operand's number is the number of
+  // d's registers.
   #define FT_MULTIPLY_GROUP(T, type)                                                                        \
     __device__ inline void multiply_group(T, float(&d)[8][4], std::uint64_t a, std::uint64_t b, bool add) { \
       asm volatile("{.reg .pred p; setp.ne.b32 p, %34, 0; " FT_PRODUCT(type, "64") FT_32_REGISTERS          \
@@ -168,13 +173,13 @@ template <int kMost>
 void take_registers() {}
 #endif
 
-// Panels in shared memory begin at a multiple of 1024 bytes: launches ask for kSpare more.
+// Start of panels in shared memory, a multiple of 1024 bytes: launches request kSpare more bytes.
 constexpr unsigned kSpare = 1023;
 __device__ inline unsigned shared_panels() {
   return (shared_address(&shared_memory<unsigned char>()) + kSpare) & ~kSpare;
 }
 
-// An operand's place in 16 other columns, and in 16 other rows.
+// Offsets of an operand's descriptor: k times 16 columns, and k times 16 rows.
 __device__ inline std::uint64_t right_by(int k) {
   return (static_cast<unsigned>(k / 4) * kPanelBytes + static_cast<unsigned>(k % 4 * 32)) >> 4;
 }
@@ -182,7 +187,7 @@ __device__ inline std::uint64_t down_by(int k) {
   return static_cast<unsigned>(k) * kTileBytes<kDepth, kPanelColumns> >> 4;
 }
 
-// A left operand (64, kColumns): in its panels, or in registers, for as long as it is used.
+// A left operand (64, kColumns): in panels, or in registers while it is used.
 template <int kColumns>
 struct InPanels {
   unsigned tile;
@@ -199,8 +204,8 @@ struct InRegisters {
   }
 };
 
-// Begins d (64, 64) = a (64, kColumns) times the transpose of b (64, kColumns), in panels, or d plus that if
-// `adds`.
+// Begins d (64, 64) = a (64, kColumns) times the transpose of b (64, kColumns), which is in panels; with
+// `adds` d += that product.
 template <class T, bool adds = false, int kColumns>
 __device__ void begin_scores(float (&d)[8][4], const InRegisters<kColumns>& a, unsigned b) {
 #pragma unroll
@@ -213,7 +218,7 @@ __device__ void begin_scores(float (&d)[8][4], const InPanels<kColumns>& a, unsi
   for (int k = 0; k < kColumns / kDepth; ++k)
     multiply_group(T{}, d, operand(a.tile) + right_by(k), operand(b) + right_by(k), adds || k > 0);
 }
-// Begins d (64, 8 kN) += p (64, 64) b (64, 8 kN), b in panels.
+// Begins d (64, 8 kN) += p (64, 64) b (64, 8 kN); b is in panels.
 template <class T, int kN>
 __device__ void begin_sum(float (&d)[kN][4], const unsigned (&p)[4][4], unsigned b) {
 #pragma unroll

@@ -1,4 +1,4 @@
-// Parts of the steps of optimizers that look at a parameter as a whole.
+// Parts of the steps of optimizers that use the gradient of a complete parameter.
 #include "engine/cuda/kernels/columns.cuh"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/cuda/kernels/row_blocks.cuh"
@@ -15,7 +15,7 @@ struct RowMeans {
   bool wide;
 };
 
-// A block for each row.
+// Computes a row per block.
 __global__ void __launch_bounds__(1024) row_means(RowMeans c) {
   for (i64 r = blockIdx.x; r < c.rows; r += gridDim.x) {
     const float* g = c.grad + r * c.cols;
@@ -41,7 +41,7 @@ struct Times {
   }
 };
 
-// For add_column_sums().
+// Squares of the gradient, for add_column_sums().
 struct Squares {
   const float* grad;
   i64 cols;

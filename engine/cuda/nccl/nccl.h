@@ -1,6 +1,6 @@
-// The part of NVIDIA's NCCL, 2.18 or later, that ft uses. It is declared here because not every machine that
-// builds ft has its header; tests/engine/cuda/nccl_abi.cpp compares the two where it exists. The library is
-// loaded when several ranks have GPUs.
+// The part of NVIDIA's NCCL, 2.18 or later, that ft uses. It is declared here because some machines that
+// build ft do not have its header; tests/engine/cuda/nccl_abi.cpp compares the two if the header exists. The
+// library is loaded when several ranks have GPUs.
 #pragma once
 #include <cuda_runtime.h>
 
@@ -46,12 +46,12 @@ struct Nccl {
                            cudaStream_t);
   NcclResult (*send)(const void* from, std::size_t count, NcclType, int to, NcclComm, cudaStream_t);
   NcclResult (*receive)(void* to, std::size_t count, NcclType, int from, NcclComm, cudaStream_t);
-  // What is called between the two begins together.
+  // Calls between these two begin together.
   NcclResult (*group_start)();
   NcclResult (*group_end)();
 };
 
-// Null where there is none, or an older one.
+// Returns null if there is no NCCL, or an older one.
 const Nccl* nccl();
 
 }  // namespace ft::cuda

@@ -17,10 +17,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kForTheEnd{5000};  // what others may take to finish with NCCL
+constexpr milliseconds kForTheEnd{5000};  // time for the other ranks to finish with NCCL
 
-// NVLink's switches (NVLS) add up in an order that differs from run to run. NCCL reads the environment when
-// it starts; a user who has chosen there decides.
+// Turns NVLink's switches (NVLS) off: they sum in an order that differs from run to run. NCCL reads the
+// environment when it starts. A user's own setting stays.
 void leave_out_nvls() {
   static std::mutex mutex;  // ranks may be threads
   const std::lock_guard lock(mutex);
@@ -43,7 +43,7 @@ UserError failure(const Nccl& nccl, NcclComm comm, NcclResult result, const std:
                               "; distributed.backend=tcp does without it (NCCL_DEBUG=WARN says more)")};
 }
 
-// Until NCCL has begun what it was asked for: its calls return at once.
+// Waits until NCCL has begun the requested operation: its calls return at once.
 void wait_for(NcclQueue& queue, NcclComm comm, NcclResult result, const std::string& what) {
   const auto until = Clock::now() + std::chrono::duration<double>(queue.seconds());
   for (int looks = 0; result == NcclResult::in_progress; ++looks) {
@@ -139,7 +139,7 @@ class NcclCommunicator final : public Communicator {
     between_hosts([&] { hosts_.barrier(); });
   }
 
-  // It begins once everything queued before is computed, and the computation continues beside it.
+  // Begins after everything queued before has been computed; the computation continues next to it.
   Ticket start(Work work) override {
     queue_->look();
     queue_->after_computation();
@@ -172,7 +172,7 @@ class NcclCommunicator final : public Communicator {
     NcclComm part = nullptr;
     const NcclResult r =
         nccl().split(comm_, members[0], static_cast<int>(own - members.begin()), &part, &config);
-    wait_for(*queue_, comm_, r, "creating groups of ranks");  // NCCL's word for the new ones too
+    wait_for(*queue_, comm_, r, "creating groups of ranks");  // the message is for the new communicators too
     auto hosts = hosts_.split(group);
     return std::make_unique<NcclCommunicator>(queue_, std::move(hosts), part, std::move(group));
   }
@@ -186,15 +186,15 @@ class NcclCommunicator final : public Communicator {
  private:
   const Nccl& nccl() const { return queue_->nccl(); }
 
-  // Elements that this rank sends for everybody to have the sum of n.
+  // Number of elements that this rank sends until all ranks have the sum of n.
   std::int64_t sent_to_add(std::int64_t n) const {
     const std::int64_t own = n / size();
     return n - own + own * (size() - 1);
   }
   bool narrows(DType sum) const { return size() > 1 && !group_.exact && queue_->wire().narrows(sum); }
 
-  // mine = this rank's part of the sum of everybody's `all`, which has `parts` parts: of f32, each rounded
-  // into the queue's memory, added up there, and widened.
+  // mine = this rank's part of the sum over ranks of `all`, which has `parts` parts of f32. Each is rounded
+  // into the queue's memory, summed there in the narrow type, and widened.
   void sum_narrow(Collective what, Tensor mine, Tensor all, int parts) {
     const Wire& wire = queue_->wire();
     const std::int64_t n = all.numel() / parts;
@@ -220,7 +220,7 @@ class NcclCommunicator final : public Communicator {
       });
     }
   }
-  // Calls of NCCL that begin together.
+  // Runs NCCL calls as a group that begins together.
   template <class Calls>
   NcclResult together_as_one(const Calls& calls) {
     const NcclResult begun = nccl().group_start();
@@ -242,7 +242,7 @@ class NcclCommunicator final : public Communicator {
   }
   static Tensor flat(const Tensor& x) { return x.view({x.numel()}); }
 
-  // give: hands it to NCCL; then: queues what comes after it.
+  // give: passes the call to NCCL; then: queues work that follows it.
   template <class Give>
   void call(
       Collective what, std::int64_t bytes, std::int64_t count, const Give& give,
@@ -257,7 +257,7 @@ class NcclCommunicator final : public Communicator {
     if (!started_) queue_->before_computation(queue_->mark());
   }
 
-  // When a rank is lost, first frees the GPU from waiting for it.
+  // Runs communication between hosts. If a rank is lost, it first frees the GPU from waiting for it.
   template <class Call>
   void between_hosts(const Call& talk) {
     try {
@@ -268,7 +268,7 @@ class NcclCommunicator final : public Communicator {
     }
   }
 
-  // Whether the others came to the end too.
+  // Ends the use of NCCL; returns true if the other ranks came to the end too.
   bool finalize() {
     const auto until = Clock::now() + kForTheEnd;
     NcclResult r = nccl().finalize(comm_);
@@ -282,14 +282,14 @@ class NcclCommunicator final : public Communicator {
     return true;
   }
 
-  std::shared_ptr<NcclQueue> queue_;    // shared with those that were split off
-  std::unique_ptr<Communicator> part_;  // of the hosts; null: all of them
+  std::shared_ptr<NcclQueue> queue_;    // shared with communicators that were split off
+  std::unique_ptr<Communicator> part_;  // of the hosts; null: all hosts
   Communicator& hosts_;
   NcclComm comm_;
-  const RankSubset group_;  // none: all ranks
+  const RankSubset group_;  // empty: all ranks
   NcclResult failed_ = NcclResult::success;
-  const int exceptions_;  // in flight when this began
-  bool started_ = false;  // within a work
+  const int exceptions_;  // number of exceptions in flight at construction
+  bool started_ = false;  // inside a function given to start()
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ NcclQueue::NcclQueue(Gpu& gpu, const Nccl& nccl, std::unique_ptr<MeshCommunicato
     : gpu_(gpu), nccl_(nccl), hosts_(std::move(hosts)), seconds_(seconds), wire_(wire), elements_(narrow) {
   gpu_.use();
   narrow_ = gpu_.allocate(elements_ * size_of(wire_.dtype));
-  int least = 0, greatest = 0;  // collectives go before products that wait for a multiprocessor
+  int least = 0, greatest = 0;  // collectives start before products that wait for a multiprocessor
   check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "creating a stream");
   check(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest), "creating a stream");
   computed_ = make_event();
@@ -119,12 +119,14 @@ void NcclQueue::abandon() {
     std::this_thread::sleep_for(milliseconds(1));
 }
 
-// The GPU works off its queue in order: one that does not move for too long is stuck. Whether it does.
+// False if the queue is stuck: the GPU processes it in order, so that its oldest mark must not stay for too
+// long.
 bool NcclQueue::moves() {
   const std::lock_guard lock(mutex_);
   while (!marks_.empty()) {
     const cudaError_t status = cudaEventQuery(marks_.front().over);
-    if (status == cudaErrorNotReady) break;  // any other problem is the GPU's, and whoever computes meets it
+    // other problems are the GPU's; the next call that waits for it reports them
+    if (status == cudaErrorNotReady) break;
     spare_.push_back(marks_.front().over);
     hosts_->watch().leave(marks_.front().collective);
     marks_.pop_front();
@@ -133,7 +135,7 @@ bool NcclQueue::moves() {
   return marks_.empty() || Clock::now() - moved_at_ < std::chrono::duration<double>(seconds_);
 }
 
-// What an error of NCCL's own threads says; empty: there is none.
+// Text of an error in NCCL's own threads; empty: there is none.
 std::string NcclQueue::error() {
   const std::lock_guard lock(mutex_);
   for (NcclComm c : comms_) {
@@ -145,7 +147,7 @@ std::string NcclQueue::error() {
   return "";
 }
 
-// What it finds becomes the hosts' verdict; look() throws it to whom it may concern.
+// Watches the queue. Problems become the hosts' verdict, which look() throws in the threads that wait.
 void NcclQueue::run() {
   gpu_.use();
   std::unique_lock lock(mutex_);

@@ -19,8 +19,8 @@ class NcclQueue {
  public:
   using Ticket = Communicator::Ticket;
 
-  // Once there is a verdict about the ranks, everything that waits for the GPU's computation throws it.
-  // narrow: elements of memory that sums in the type of `wire` pass through.
+  // When there is a verdict about the ranks, everything that waits for the GPU's computation throws it.
+  // narrow: number of elements in the memory for sums in the type of `wire`.
   NcclQueue(Gpu&, const Nccl&, std::unique_ptr<MeshCommunicator> hosts, double seconds, const Wire& wire = {},
             std::int64_t narrow = 0);
   ~NcclQueue();
@@ -32,35 +32,35 @@ class NcclQueue {
   cudaStream_t stream() const { return stream_; }
   double seconds() const { return seconds_; }
   const Wire& wire() const { return wire_; }
-  // In the wire's type, on the GPU; only collectives of this queue touch it.
+  // Memory of the wire's type on the GPU, which only collectives of this queue use.
   Tensor narrow() const { return {narrow_.get(), wire_.dtype, {elements_}}; }
 
-  // What is given to the queue next waits for what was computed before.
+  // Makes later work of the queue wait for everything computed before.
   void after_computation();
-  // What comes next, for the messages.
+  // Names the next collective, for messages.
   void note(Collective what, const std::string& group = {}) { noted_ = hosts_->note(what, group); }
-  // Everything that was given to the stream so far.
+  // Marks all work given to the stream so far.
   Ticket mark();
-  // What is computed next waits for that.
+  // Makes later computation wait for the marked work.
   void before_computation(Ticket);
 
-  // Throws the verdict about the ranks, where there is one. Before that it ends all collectives: freeing
-  // memory would wait for them.
+  // Throws the verdict about the ranks if there is one, after it has ended all collectives: freeing memory
+  // would wait for them.
   void look();
-  // A rank is lost, it is not known which (Watch::suspect_last): throws the verdict.
+  // Throws a verdict about a lost rank that is not known (Watch::suspect_last).
   [[noreturn]] void accuse_last(Exit, const std::string& what);
-  // Most errors of NCCL's follow from a rank that is lost, which the hosts are about to notice and name:
-  // returns when there is a verdict, or after two seconds.
+  // Gives the hosts time to find a lost rank, from which most errors of NCCL follow: returns when there is a
+  // verdict, or after two seconds.
   void give_hosts_time() const;
 
-  // Collectives of `comm` are watched until forget().
+  // Watches collectives of `comm` until forget().
   void watch(NcclComm comm);
   void forget(NcclComm comm);
-  // Ends them all, whatever they wait for. Returns when the queue is empty, after two seconds at most.
+  // Ends all collectives. Returns when the queue is empty, after two seconds at most.
   void abandon();
   bool abandoned() const { return abandoned_; }
 
-  // Bytes to other ranks.
+  // Counts bytes sent to other ranks.
   void count(std::int64_t bytes) { sent_ += bytes; }
   std::int64_t sent() const { return sent_; }
 
@@ -68,7 +68,7 @@ class NcclQueue {
   struct Mark {
     Ticket ticket;
     cudaEvent_t over;
-    std::uint32_t collective;  // the last of them
+    std::uint32_t collective;  // number of the last collective before the mark
   };
   cudaEvent_t take_event();
   void run();
@@ -88,15 +88,15 @@ class NcclQueue {
   std::uint32_t noted_ = 0;
   bool abandoned_ = false;
 
-  std::mutex mutex_;  // of everything below
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::deque<Mark> marks_;          // not known to be over, oldest first
   std::vector<cudaEvent_t> spare_;  // events
   std::vector<NcclComm> comms_;
   Ticket last_ = 0;
-  Clock::time_point moved_at_;  // when the oldest mark became that
+  Clock::time_point moved_at_;  // when the oldest mark became the oldest
   bool stop_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last: it uses the other members
 };
 
 }  // namespace ft::cuda
