@@ -1,7 +1,7 @@
-// Attention and its gradient beside what the register tile reaches out of cache.
-// bench_attention [threads] [target] [regular expression of rows]: markdown on standard output. As usual two
-// products of the pairs that the masks let through count forward and five backward, half the square when
-// causal.
+// Measures attention and its gradient, as a share of the FLOP/s that the register tile reaches out of cache.
+// bench_attention [threads] [target] [regular expression of rows]: markdown on standard output. FLOP are
+// counted as usual: two products of the pairs that the masks let through forward, five backward, and half the
+// square when causal.
 #include <algorithm>
 #include <cstdio>
 #include <functional>

@@ -1,5 +1,5 @@
-// Products of a few rows with weights as they lie, of which one token at a time is made: a model's matrices
-// one after the other, out of cache and out of memory.
+// Measures products of a few rows with stored weights, the work of generating one token at a time. A model's
+// matrices are multiplied one after the other, too many for the cache, so they come from memory.
 // bench_decoding [threads] [target] [rows] [MiB]: markdown on standard output.
 #include <algorithm>
 #include <cstdio>
@@ -32,7 +32,7 @@ struct Weight {
   FourBitData four;
   std::vector<std::uint8_t> codes;
   std::vector<float> scales;
-  Term term;  // without x
+  Term term;  // only the weights are set, x is not
 
   Weight(Kind kind, Shape of, std::uint64_t seed) : shape(of) {
     term.tb = Trans::yes;
@@ -72,14 +72,14 @@ struct Weight {
   }
 };
 
-// The machine's limit: `mib` MiB are read, a word of each line of cache; the median of 21 times.
+// Prints the machine's limit: reads `mib` MiB, one word of each cache line, 21 times, and takes the median.
 void read_memory(Team& team, std::int64_t mib) {
   constexpr std::int64_t kLine = 8, kPiece = 8192;  // words
   const std::int64_t bytes = mib << 20;
   const Buffer memory = reserve(bytes);
   auto* words = reinterpret_cast<std::uint64_t*>(memory.get());
   std::fill_n(words, bytes / 8, 1);
-  std::vector<std::uint64_t> sums(static_cast<std::size_t>(team.size() * kLine));  // a line for each thread
+  std::vector<std::uint64_t> sums(static_cast<std::size_t>(team.size() * kLine));  // one line per thread
   std::vector<double> seconds;
   for (int i = 0; i < 21; ++i)
     seconds.push_back(time_of(team, [&] {
@@ -99,7 +99,7 @@ struct Bench {
   std::int64_t rows;
   Sums sums;
 
-  // The matrices of LLaMA's layers of 768 by 2048, of `mib` MiB and more together, but one at the least.
+  // Runs the matrices of LLaMA's layers of 768 by 2048: at least one, and together at least `mib` MiB.
   void kind(Kind kind, std::int64_t mib) const {
     std::vector<std::unique_ptr<Weight>> weights;
     std::int64_t bytes = 0, elements = 0;

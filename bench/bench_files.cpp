@@ -1,4 +1,4 @@
-// How fast files of parameters and states are, by io_uring and by threads, in turns:
+// Compares the speed of io_uring and of threads on files of parameters and optimizer states, in turns:
 //   bench_files FOLDER [MiB] [rounds]
 #include <sys/resource.h>
 

@@ -1,8 +1,9 @@
-// The computations of one block of LLaMA-2-7B in bf16 on a GPU, on 4096 tokens, and attention of T5-Large:
-// products and attention in TFLOP/s, all else in GB/s that an ideal implementation reads and writes, and in %
-// of the measured copy bandwidth. Numbers are normal random ones, for a GPU at its power limit is faster
-// with zeros. Each call has other operands than the last, so that none of them are in the cache, and the GPU
-// is warm. Times are by events: the median (least..most) of single calls.
+// Measures the computations of one block of LLaMA-2-7B in bf16 on a GPU, on 4096 tokens, and attention of
+// T5-Large. Products and attention are given in TFLOP/s. All else is given in GB/s that an ideal
+// implementation reads and writes, and in % of the measured copy bandwidth. Operands are normal random
+// numbers, because a GPU at its power limit is faster with zeros. Each call uses other operands than the
+// last, so that none are in the cache, and the GPU is warm. Times are measured by events: the median
+// (least..most) of single calls.
 //     bench_gpu [GPU's number] [--only TEXT]    markdown on standard output; TEXT: a part of a row's name
 #include <algorithm>
 #include <cmath>
@@ -25,10 +26,10 @@ namespace {
 
 constexpr std::int64_t kRows = 4096, kWidth = 4096, kHidden = 11008, kVocabulary = 32000, kLossRows = 512,
                        kRank = 16, kHead = 128;
-constexpr int kSets = 4;  // of operands; together they are more than any GPU's cache holds
-constexpr std::int64_t kBytes = std::int64_t{1} << 30;  // of a set
+constexpr int kSets = 4;  // sets of operands; together they are larger than any GPU's cache
+constexpr std::int64_t kBytes = std::int64_t{1} << 30;  // bytes of a set
 
-// Normal random numbers, in a pool from which tensors of every size are filled. Bytes: all values alike.
+// A pool of normal random numbers that fills tensors of every size. Byte tensors get one constant value.
 class Numbers {
  public:
   explicit Numbers(Ops& ops) : ops_(ops), arena_(ops.allocate(8 * kPool), 8 * kPool) {
@@ -131,7 +132,7 @@ class Bench {
     attend("attention, causal", kHead, {kRows}, {});
     attend("attention, causal, heads of 64", 64, {kRows}, {});
   }
-  // A batch of eight sequences in 16 heads of 64, with and without its bias by distance and dropout.
+  // A batch of eight sequences in 16 heads of 64, with and without T5's bias by distance and its dropout.
   void attention_of_t5() {
     Scores scores;
     const std::vector<std::int64_t> eight(8, 512);
@@ -233,7 +234,7 @@ class Bench {
                   [this](const char* name, const auto& step) { measure(name, step); });
   }
 
-  // Activations lie as in the program: rows of a multiple of 4 KiB are padded.
+  // Takes activations laid out as in training: rows of a multiple of 4 KiB are padded.
   Tensor activations(std::int64_t rows, std::int64_t cols) {
     return numbers_.fill(arena_->take_padded(rows, cols, DType::bf16));
   }
@@ -256,7 +257,7 @@ class Bench {
     if (name == kCopy || name.find(only_) != name.npos) cases_.push_back({std::move(name), std::move(call)});
   }
 
-  // Seconds of single calls, each with another set of operands than the last.
+  // Returns the seconds of single calls, each with another set of operands than the last.
   std::vector<double> times(const std::vector<std::vector<Case>>& sets, std::size_t row, int calls) {
     for (int i = 0; i < calls; ++i) {
       stamps_->mark();
@@ -270,7 +271,7 @@ class Bench {
     std::ranges::sort(seconds);
     return seconds;
   }
-  // The first row of a group warms the GPU up, which idled while operands were made.
+  // Measures one row. The first row of a group warms the GPU up, because it idled while operands were made.
   void row(const std::vector<std::vector<Case>>& sets, std::size_t i) {
     constexpr double kMeasured = 0.05;  // seconds
     constexpr int kLeast = 24;
@@ -303,7 +304,7 @@ class Bench {
   Numbers numbers_;
   std::unique_ptr<Stamps> stamps_;
   std::vector<Arena> sets_;
-  Arena* arena_ = nullptr;  // of the set that is made
+  Arena* arena_ = nullptr;  // the arena of the set that is being made
   std::vector<Case> cases_;
   double copy_bandwidth_ = 0;
 };

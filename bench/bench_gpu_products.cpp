@@ -1,4 +1,5 @@
-// Sums of products of LLaMA-2-7B and T5-Large by ft's own kernel beside cuBLASLt, on the same random numbers:
+// Compares sums of products of LLaMA-2-7B and T5-Large by ft's own kernel and by cuBLASLt, on the same random
+// numbers:
 //     bench_gpu_products [GPU's number]    markdown on standard output
 // d: the largest difference of the results in every 17th row, relative to the largest number.
 #include <algorithm>
@@ -46,7 +47,7 @@ class ProductsInOnePass {
     return w;
   }
 
-  // q, k and v, which have `siblings` of the same size.
+  // Measures a square linear (q, k or v) that has `siblings` of the same size.
   void square(std::int64_t rows, std::int64_t width, int siblings) {
     const Scope scope(arena_);
     const Tensor x = numbers(rows, width), u = numbers(rows, kRank * siblings),
@@ -91,7 +92,7 @@ class ProductsInOnePass {
     row("dh^T x, f32", kHidden, kWidth, {term}, {}, DType::f32);
     row("dh^T x + dW, f32", kHidden, kWidth, {term}, dw, DType::f32);
   }
-  // An adapter's gradients: two products, or one read of dy.
+  // Measures an adapter's gradients: as two products, or with one read of dy.
   void narrow(std::int64_t rows, std::int64_t width) {
     const Scope scope(arena_);
     const Tensor dy = numbers(rows, width), b = numbers(width, kRank), u = numbers(rows, kRank),
@@ -114,7 +115,7 @@ class ProductsInOnePass {
     row("dl Whead", kRows, kWidth, {{dy, Trans::no, w, Trans::no}});
   }
 
-  // Uniform.
+  // Takes a tensor of uniform random numbers.
   Tensor numbers(std::int64_t rows, std::int64_t cols, DType type = DType::bf16) {
     const Tensor t = arena_.take({rows, cols}, type);
     vendor_->run(op::Fill{t, 0});

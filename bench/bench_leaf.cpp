@@ -1,5 +1,6 @@
-// The elementwise computations of a training step of a LLaMA of 134M parameters (2048 tokens, width 768, MLP
-// 2048, vocabulary 32000 in chunks of 512 rows), in GB/s of what an ideal implementation reads and writes.
+// Measures the elementwise computations of a training step of a LLaMA of 134M parameters (2048 tokens, width
+// 768, MLP 2048, vocabulary 32000 in chunks of 512 rows), in GB/s that an ideal implementation reads and
+// writes.
 // bench_leaf [threads] [target]: markdown on standard output, the best of the repeats.
 #include <time.h>
 
@@ -18,7 +19,7 @@ namespace {
 
 constexpr int kRepeats = 15;
 
-// All tensors of one run, filled with numbers of the size that training sees.
+// Tensors of one run, filled with numbers of the size that training has.
 class Bench {
  public:
   Bench(int threads, cpu::Target target)
@@ -73,7 +74,7 @@ class Bench {
     row("cast to bf16", [&] { ops_.run(op::Cast{narrow, p}); });
     row("cast to f32", [&] { ops_.run(op::Cast{p, narrow}); });
     row("sum_squares", [&] { ops_.run(op::SumSquares{y, g}); });
-    // What a step's speed is measured by.
+    // The copy's speed is the measure for an optimizer step's speed.
     row("copy", [&] { ops_.run(op::Cast{m, p}); });
     measure_steps(ops_, arena_, {p, m, v, g},
                   [&](const char* name, const auto& step) { row(name, [&] { step(ops_); }); });
@@ -98,7 +99,7 @@ class Bench {
     for (std::int64_t i = 0; i < n; ++i) t.as<std::int32_t>()[i] = static_cast<std::int32_t>(i * 7 % below);
     return t;
   }
-  // One thread is timed by its own clock, which other work on the machine disturbs less.
+  // Reads the time. A single thread uses its own CPU clock, which other work on the machine disturbs less.
   double seconds() const {
     timespec t{};
     clock_gettime(cpu_.threads() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);

@@ -1,6 +1,7 @@
-// Reading a model's weights: bench_load FOLDER [GB] writes a file of random bf16, f16 and f32 there, reads it
-// out of the page cache into memory that has been touched, and quantizes it, as training does when it starts.
-// Markdown on standard output, the best of the repeats; bytes are those of the file.
+// Measures how fast a model's weights are read: bench_load FOLDER [GB] writes a file of random bf16, f16 and
+// f32 there. It reads the file out of the page cache into memory that has been touched, and quantizes it, as
+// training does when it starts. Markdown on standard output, the best of the repeats; bytes are bytes of the
+// file.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -30,7 +31,7 @@ double best_of(const auto& f) {
   return best;
 }
 
-// The formulas, an element after another.
+// Quantizes by the formulas, one element after another: the reference for the kernel.
 void quantize_simply(std::uint8_t* codes, float* absmax, const float* x, std::int64_t n) {
   const FourBitBounds bounds = four_bit_bounds(FourBitBook::nf4);
   for (std::int64_t first = 0; first < n; first += 64) {
@@ -43,7 +44,7 @@ void quantize_simply(std::uint8_t* codes, float* absmax, const float* x, std::in
   }
 }
 
-// One thread, out of the caches, by its own clock.
+// Measures the kernels on one thread, on data in the caches, by the thread's CPU clock.
 void kernels() {
   constexpr std::int64_t n = 1 << 18;
   std::vector<float> x(n), absmax(n / 64);

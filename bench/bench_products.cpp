@@ -1,5 +1,6 @@
-// Matrix products of a LLaMA of 134M parameters (width 768, MLP 2048, vocabulary 32000; 2048 tokens) by the
-// own kernel, then by oneDNN, on the same data, beside what the register tile reaches out of cache.
+// Compares matrix products of a LLaMA of 134M parameters (width 768, MLP 2048, vocabulary 32000; 2048 tokens)
+// by ft's own kernel and by oneDNN, on the same data, with the FLOP/s that the register tile reaches out of
+// cache.
 // bench_products [threads] [target] [regular expression of rows]: markdown on standard output.
 #include <algorithm>
 #include <cstdio>
@@ -17,7 +18,7 @@ namespace ft::cpu {
 namespace {
 
 struct Storage {
-  Buffer memory;  // on big pages, as in training
+  Buffer memory;  // on huge pages, as in training
   Tensor make(std::int64_t rows, std::int64_t cols, DType dtype, std::uint64_t seed) {
     const std::int64_t pad = cols * size_of(dtype) % 4096 == 0 ? 64 / size_of(dtype) : 0;
     memory = reserve(rows * (cols + pad) * size_of(dtype));
@@ -31,8 +32,8 @@ struct Row {
   const char* what;
   std::int64_t m, n, k;
   Trans ta, tb;
-  bool f32_result = false;  // added to y, as gradients are
-  std::int64_t rank = 0;    // a second term of this depth
+  bool f32_result = false;  // the result is added to y, as for gradients
+  std::int64_t rank = 0;    // depth of a second term; 0: none
 };
 constexpr Trans kNo = Trans::no, kYes = Trans::yes;
 const Row kRows[] = {
@@ -63,8 +64,8 @@ struct Bench {
 
   double peak(DType t) const { return tile_rate(kernels, team, t); }
 
-  // FLOP/s of the fastest of many repetitions of f, 0 when it has nothing for this; what each was of the
-  // register tile's just before and after goes to `shares`.
+  // Returns FLOP/s of the fastest of many repetitions of f; 0 if f cannot run this case. Appends to `shares`
+  // each repetition's share of the register tile's FLOP/s, measured just before and after.
   double fastest(DType t, double flop, const std::function<bool()>& f,
                  std::vector<double>* shares = nullptr) const {
     double best = 0, spent = 0, before = peak(t);
@@ -95,7 +96,7 @@ struct Bench {
     const ProductCall call{y.data, y.stride, y.dtype, r.m,   r.n,         &term,         1, t, 1,
                            c.data, c.stride, c.dtype, &team, team.size(), scratch.data()};
     const double flop = 2.0 * static_cast<double>(r.m * r.n * (r.k + r.rank));
-    std::vector<double> shares;  // of the peak just before and after
+    std::vector<double> shares;  // of the tile's FLOP/s just before and after
     const double own = fastest(
         t, flop, [&] { return products.run({.y = y, .terms = terms, .c = c}), true; }, &shares);
     const double other =

@@ -1,5 +1,5 @@
-// Sparse attention beside dense: time of one layer's attention and its gradient, by layout.
-// bench_sparse_attention [tokens...]: markdown on standard output. One thread, whose own time counts.
+// Compares sparse with dense attention: time of one layer's attention and its gradient, by layout.
+// bench_sparse_attention [tokens...]: markdown on standard output. Times are CPU time of one thread.
 #include <cstdio>
 #include <optional>
 #include <string>

@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
   }
   try {
     for (int i = 2; i < argc; ++i) {
-      // The first pass is part of the figure: a dataset is read once.
+      // The first pass is measured too, because training reads a dataset once.
       const auto tokenizer = ft::make_tokenizer(argv[i]);
       const auto begin = std::chrono::steady_clock::now();
       std::size_t tokens = 0;

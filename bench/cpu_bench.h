@@ -1,4 +1,4 @@
-// What the benchmarks of the CPU's kernels share.
+// Helpers shared by the benchmarks of CPU kernels.
 #pragma once
 #include <time.h>
 
@@ -11,14 +11,15 @@
 
 namespace ft::cpu {
 
-// The target of that name where this CPU has it, else its best.
+// Returns the target with this name if this CPU supports it, else its best target.
 inline Target target_named(std::string_view name) {
   for (const Target t : usable_targets())
     if (name == name_of(t)) return t;
   return best_target();
 }
 
-// Seconds that f takes; with one thread its own time, which other work on the machine disturbs less.
+// Returns the seconds that f takes. One thread uses its own CPU clock, which other work on the machine
+// disturbs less.
 inline double time_of(const Team& team, const std::function<void()>& f) {
   const clockid_t clock = team.size() == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
   const auto now = [clock] {
@@ -31,7 +32,7 @@ inline double time_of(const Team& team, const std::function<void()>& f) {
   return now() - start;
 }
 
-// FLOP/s of all threads' register tiles, now: on a shared machine that changes from moment to moment.
+// Returns FLOP/s of all threads' register tiles at this moment: on a shared machine they change constantly.
 inline double tile_rate(const Kernels& kernels, Team& team, DType t) {
   std::vector<double> flops(static_cast<std::size_t>(team.size()));
   const double took = time_of(team, [&] {
@@ -44,7 +45,7 @@ inline double tile_rate(const Kernels& kernels, Team& team, DType t) {
   return total / took;
 }
 
-// n numbers of f32 or bf16 in -1/2 .. 1/2.
+// Writes n random numbers of f32 or bf16 in -1/2 .. 1/2.
 inline void fill_random(std::byte* to, std::int64_t n, DType dtype, std::uint64_t seed) {
   for (std::int64_t i = 0; i < n; ++i) {
     const float v = to_uniform(Random{seed}.at(static_cast<std::uint64_t>(i))[0]) - 0.5f;

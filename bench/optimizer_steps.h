@@ -1,4 +1,4 @@
-// The steps of optimizers, for the benches of CPUs and GPUs.
+// Measures optimizer steps, for the benchmarks of CPUs and GPUs.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,12 +8,12 @@
 
 namespace ft {
 
-// All in f32 and of one size, a multiple of 256; v is above 0.
+// Arrays of an optimizer step: all in f32 and of one size, a multiple of 256; v is above 0.
 struct StepArrays {
   Tensor master, m, v, grad;
 };
 
-// A state in 8 bits, of the middle code.
+// An optimizer state in 8 bits; every value has the middle code.
 struct CodedArray {
   Tensor codes, largest;
   CodedArray(Ops& ops, Arena& arena, std::int64_t n)
@@ -24,7 +24,7 @@ struct CodedArray {
   }
 };
 
-// measure(name, step(Ops&)).
+// Calls measure(name, step) for each optimizer; step(Ops&) runs it once.
 void measure_steps(Ops& ops, Arena& arena, const StepArrays& a, const auto& measure) {
   const std::int64_t n = a.master.numel();
   const CodedArray m(ops, arena, n), v(ops, arena, n);

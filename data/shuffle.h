@@ -1,4 +1,4 @@
-// Orders that depend on a key alone, not on the platform's random library.
+// Random orders that depend only on a key, not on the platform's random library.
 #pragma once
 #include <cstdint>
 #include <numeric>
@@ -9,7 +9,7 @@
 
 namespace ft {
 
-// 0 ... n-1 in random order (Fisher-Yates). The modulus' bias is below n / 2^64.
+// Returns 0 ... n-1 in random order (Fisher-Yates). The modulus' bias is below n / 2^64.
 inline std::vector<std::int64_t> permutation(std::int64_t n, Random random) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(n));
   std::iota(order.begin(), order.end(), 0);

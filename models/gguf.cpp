@@ -10,7 +10,7 @@ namespace {
 
 struct Found {
   std::string name;
-  std::int64_t place = -1;  // what % stands for
+  std::int64_t place = -1;  // the number that % stands for
 };
 
 std::optional<Found> find(const GgufName& name, std::string_view module) {
@@ -34,7 +34,7 @@ std::optional<Found> find(std::span<const GgufName> names, std::string_view modu
   return std::nullopt;
 }
 
-// With the kind (.weight, .bias) and, inside a block, its number.
+// Finds a tensor's GGUF name, with its kind (.weight, .bias) and, inside a block, the block's number.
 std::optional<Found> find(const GgufNames& names, const std::string& name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string::npos) return std::nullopt;

@@ -10,7 +10,7 @@
 namespace ft {
 namespace {
 
-// Ends of texts, of turns and of messages.
+// Returns the tokens that end texts, turns and messages.
 std::vector<std::int64_t> end_tokens(const GgufKeyReader& keys) {
   std::vector<std::int64_t> ids;
   for (const char* role : {"eos", "eot", "eom"})

@@ -1,5 +1,5 @@
-// From a GGUF file back to Hugging Face's files: the config.json that its keys and tensors mean, and its
-// weights under their Hugging Face names.
+// Converts a GGUF file back to Hugging Face's files: config.json from its keys and tensors, and its weights
+// under their Hugging Face names.
 #pragma once
 #include <map>
 #include <memory>
@@ -15,18 +15,18 @@ namespace ft {
 struct MadeModel;
 struct Parameter;
 
-// config.json as text. UserError(Exit::input) for an architecture that ft does not read, or a key that is
+// Returns config.json as text. Throws UserError (input) if ft does not read the architecture, or a key is
 // missing or wrong.
 std::string config_of_gguf(const GgufFile&);
 
-// What the weights of a file are taken for: its matrices' own type, bf16 where they are quantized.
+// Returns the type of most of the file's bytes if it is f32 or f16, else bf16 (quantized matrices too).
 DType gguf_base_type(const GgufFile&);
 
-// Dequantizes the weights of a GGUF file as they are read, by all cores. Names, shapes, order of rows and
-// norms are Hugging Face's.
+// Reads and dequantizes the weights of a GGUF file on all cores. Names, shapes, order of rows and norms are
+// Hugging Face's.
 class GgufWeights final : public WeightSource {
  public:
-  // `config_json`: the file with config_of_gguf's text.
+  // `config_json`: the file that holds config_of_gguf()'s text.
   GgufWeights(const std::string& path, const std::string& config_json);
 
   std::vector<std::string> names() const override;
@@ -36,29 +36,29 @@ class GgufWeights final : public WeightSource {
   StoredBytes find_stored(const std::string&, DType, std::int64_t) const override { return {}; }
 
   bool is_quantized() const { return !whole_; }
-  // "Q4_K, Q6_K and F32": the types of its tensors, those with most bytes first.
+  // Returns the types of the file's tensors, by descending bytes: "Q4_K, Q6_K and F32".
   std::string types() const;
 
  private:
   struct Entry {
     const GgufTensor* tensor;
-    std::vector<std::int64_t> shape;             // of the weight
-    std::int64_t first = 0;                      // element of the tensor where it begins
-    const GgufModel::Permuted* order = nullptr;  // null: its rows have the same order
+    std::vector<std::int64_t> shape;             // shape of the weight
+    std::int64_t first = 0;                      // the tensor's element where the weight begins
+    const GgufModel::Permuted* order = nullptr;  // null: the rows have the same order
     bool turned = false;                         // the tensor is the transpose
-    float offset = 0;                            // that the tensor's values have more
+    float offset = 0;                            // amount by which the tensor's values are larger
   };
   Entry entry_of(const Parameter&, const GgufTensor&, const MadeModel&) const;
   const Entry& at(const std::string& name) const;
   void read_turned(const Entry&, const Tensor& to, std::int64_t first) const;
-  // Puts n values of the tensor, from number `from` on, at element i of `to`.
+  // Converts n values of the tensor, from number `from` on, and stores them at element i of `to`.
   void put(const Entry&, std::int64_t from, float* values, std::int64_t n, const Tensor& to,
            std::int64_t i) const;
 
   GgufFile file_;
   GgufModel names_;
-  StoredType type_ = StoredType::bf16;  // what the weights are taken for
-  bool whole_ = true;                   // nothing in it is quantized
+  StoredType type_ = StoredType::bf16;  // type that info() gives for the weights
+  bool whole_ = true;                   // no tensor is quantized
   std::map<std::string, Entry> entries_;
 };
 

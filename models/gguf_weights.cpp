@@ -1,4 +1,4 @@
-// The weights of a GGUF file as a base model's.
+// Serves the weights of a GGUF file as a base model's weights.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -113,7 +113,8 @@ void GgufWeights::read(const std::string& name, const Tensor& to, std::int64_t f
   });
 }
 
-// Element (r, c) of the weight is (c, r) of the tensor: each of its rows has a part of the rows asked for.
+// Reads a transposed weight: its element (r, c) is element (c, r) of the tensor. Each row of the tensor holds
+// a part of the requested rows.
 void GgufWeights::read_turned(const Entry& e, const Tensor& to, std::int64_t first) const {
   constexpr std::int64_t kAtOnce = 16;  // rows of the tensor
   const std::int64_t in = e.shape[0], out = e.shape[1], n = to.numel();
@@ -139,7 +140,7 @@ void GgufWeights::put(const Entry& e, std::int64_t from, float* values, std::int
     throw UserError(Exit::input, str(printable(file_.path()), ": ", e.tensor->name,
                                      " has a NaN or Inf at element ", from + bad));
   if (e.offset != 0) std::for_each_n(values, n, [&](float& v) { v -= e.offset; });
-  const std::int64_t run = to.dense() ? to.numel() : to.cols();  // contiguous elements
+  const std::int64_t run = to.dense() ? to.numel() : to.cols();  // number of contiguous elements
   for (std::int64_t done = 0; done < n;) {
     const std::int64_t at = i + done, count = std::min(n - done, run - at % run);
     convert(to.data + (at / run * to.stride + at % run) * size_of(to.dtype), to.dtype, values + done,

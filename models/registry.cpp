@@ -46,7 +46,7 @@ constexpr std::array kFamilies = {
     Entry{"mt5", "MT5ForConditionalGeneration", &t5::kFamily},
 };
 
-// GGUF's architectures. Mixtral's is llama with experts.
+// GGUF's architectures. Mixtral's architecture is llama with experts.
 struct GgufEntry {
   const char* architecture;
   const Family *family, *with_experts = nullptr;
@@ -67,7 +67,7 @@ constexpr std::array kGgufArchitectures = {GgufEntry{"llama", &llama::kFamily, &
                                            GgufEntry{"olmoe", &moe::kFamily},
                                            GgufEntry{"t5", &t5::kFamily}};
 
-// Null: none that ft knows.
+// Returns null if ft does not know the model_type.
 const Entry* find(const std::string& model_type) {
   const auto at = std::ranges::find(kFamilies, model_type, &Entry::model_type);
   return at == kFamilies.end() ? nullptr : &*at;
@@ -83,8 +83,8 @@ const Entry& entry_of(const std::string& config_json) {
                                    " models are not supported; supported are ", known, " (model_type)"));
 }
 
-// A head whose files hold another table than the embedding's does not share it, whatever config.json says: as
-// in transformers.
+// Gives the head its own table if the files hold a table that differs from the embedding's, even if
+// config.json says that they share one: as transformers does.
 void untie_by_files(MadeModel& made, const std::string& config_json) {
   ModelInfo& info = made.info;
   if (!info.tied_head) return;

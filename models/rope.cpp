@@ -9,7 +9,8 @@ namespace {
 
 constexpr double kTwoPi = 2 * std::numbers::pi;
 
-// llama3: long waves are stretched by the factor, short ones kept, those between blended.
+// Returns llama3's frequency: long waves are stretched by the factor, short ones kept, those between are
+// blended.
 float llama3(const Rope& r, double inv) {
   const double wave = kTwoPi / inv;
   if (wave < r.original_max_position / r.high_freq_factor) return static_cast<float>(inv);
@@ -19,8 +20,7 @@ float llama3(const Rope& r, double inv) {
   return static_cast<float>((1 - smooth) * inv / r.factor + smooth * inv);
 }
 
-// YaRN (Peng et al. 2023): a ramp over the dimensions between those that turn often and those that hardly
-// turn.
+// YaRN (Peng et al. 2023): a ramp over the dimensions, from those that turn often to those that hardly turn.
 class Yarn {
  public:
   Yarn(const Rope& r, double dim) : factor_(r.factor) {
@@ -43,7 +43,8 @@ class Yarn {
   double factor_, low_ = 0, high_ = 0;
 };
 
-// YaRN's factor on cos and sin, given or derived (Peng et al. 2023, eq. 22; DeepSeek's mscale variants).
+// Returns YaRN's factor on cos and sin, given or derived (Peng et al. 2023, eq. 22; DeepSeek's mscale
+// variants).
 double yarn_attention_factor(const JsonObject& j, double factor) {
   auto mscale = [&](double m) { return factor <= 1 ? 1.0 : 0.1 * m * std::log(factor) + 1; };
   if (j.has("attention_factor")) return j.number("attention_factor");
@@ -59,7 +60,7 @@ std::vector<double> read_factors(const JsonObject& j, const char* key, std::int6
   return factors;
 }
 
-// LongRoPE (Ding et al. 2024), as Phi-3 has it.
+// Reads LongRoPE (Ding et al. 2024), with Phi-3's keys.
 void read_longrope(Rope& r, const JsonObject& j) {
   r.type = Rope::Type::longrope;
   r.short_factors = read_factors(j, "short_factor", r.head_dim / 2);
@@ -119,7 +120,8 @@ Rope read_rope(const JsonObject& j, std::int64_t head_dim, std::int64_t max_posi
   r.original_max_position =
       j.positive_number_or("original_max_position_embeddings", usual.original_max_position);
   const bool old =
-      j.has("rope_scaling") && !j.object("rope_scaling").keys().empty();  // transformers: the old key wins
+      // transformers: the old key takes precedence
+      j.has("rope_scaling") && !j.object("rope_scaling").keys().empty();
   const bool there = old || j.has("rope_parameters");
   const JsonObject p = there ? j.object(old ? "rope_scaling" : "rope_parameters") : j;
   if (there) {

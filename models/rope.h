@@ -1,5 +1,5 @@
-// Frequencies of rotary positions and their scalings, as transformers' modeling_rope_utils has them, and how
-// config.json names them; for every family that rotates.
+// Frequencies of rotary positions and their scalings, as in transformers' modeling_rope_utils, and their keys
+// in config.json. Used by every family with rotary positions.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -9,39 +9,40 @@
 
 namespace ft {
 
-// How far positions are stretched beyond those the model was trained on.
+// Settings of rotary positions, including the kind of stretching beyond the trained length.
 struct Rope {
   enum class Type : std::uint8_t { normal, linear, dynamic, llama3, yarn, longrope } type = Type::normal;
-  std::int64_t head_dim = 0, max_position = 0;  // R, the columns that are rotated; max_position_embeddings
+  std::int64_t head_dim = 0, max_position = 0;  // head_dim is R, the number of rotated columns
   double theta = 10000;
   double factor = 1;
   double original_max_position = 0;                  // llama3, yarn, longrope
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
   double beta_fast = 32, beta_slow = 1;              // yarn
   double attention_factor = 1;                       // yarn, longrope: multiplies cos and sin
-  bool truncate = true;                              // yarn: whole bounds of the ramp
-  // longrope, divisors of the frequencies (R / 2): up to original_max_position tokens, and beyond.
+  bool truncate = true;                              // yarn: round the ramp's bounds to whole dimensions
+  // longrope, divisors of the frequencies (R / 2): for up to original_max_position tokens, and for longer
+  // sequences.
   std::vector<double> short_factors = {}, long_factors = {};
 };
 
-// What a family's config class assumes, and calls otherwise.
+// Defaults and key names of a family's config class.
 struct RopeUsual {
   double theta = 10000;
-  double part = 1;                   // of a head's columns that are rotated
+  double part = 1;                   // share of a head's columns that are rotated
   bool parts = false;                // whether partial_rotary_factor may be below 1
-  double original_max_position = 0;  // longrope; 0: as rope_scaling says, or max_position_embeddings
-  const char *theta_key = "rope_theta", *part_key = "partial_rotary_factor";  // of transformers 4
+  double original_max_position = 0;  // longrope; 0: from rope_scaling, or max_position_embeddings
+  const char *theta_key = "rope_theta", *part_key = "partial_rotary_factor";  // keys of transformers 4
 };
 
-// Reads either generation of config.json (v4: rope_theta, rope_scaling; v5: rope_parameters).
+// Reads both generations of config.json (v4: rope_theta, rope_scaling; v5: rope_parameters).
 Rope read_rope(const JsonObject& config, std::int64_t head_dim, std::int64_t max_position,
                const RopeUsual& usual = {});
-// From one of these objects: rope_scaling, rope_parameters, or one of those that rope_parameters holds by
-// layer type. r has what was said around it.
+// Reads one object: rope_scaling, rope_parameters, or an entry that rope_parameters has for a type of layer.
+// The caller sets in r the values that stand outside this object.
 void read_rope_scaling(Rope& r, const JsonObject& scaling);
 
-// Inverse frequencies (R / 2) for sequences of up to `length` tokens, which matters to `dynamic` and
-// `longrope` only.
+// Returns the inverse frequencies (R / 2) for sequences of up to `length` tokens. The length matters to
+// `dynamic` and `longrope` only.
 std::vector<float> inverse_frequencies(const Rope&, std::int64_t length);
 
 Rotary make_rotary(const Rope&);

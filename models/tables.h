@@ -1,5 +1,5 @@
-// The tables of tokens in a model's files: tie_word_embeddings alone does not tell whether the embedding and
-// the head share one.
+// Compares the tables of tokens in a model's files: tie_word_embeddings alone does not tell whether the
+// embedding and the head share one.
 #pragma once
 #include <memory>
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace ft {
 
-// The weights beside config.json (a file); null: there are only settings.
+// Returns the weights in the folder of config.json; null if there are none.
 std::unique_ptr<WeightSource> weights_beside(const std::string& config_json, const StoredNames& = {});
 
-// True if both are there and differ in shape or in a value.
+// Returns true if the files hold both tensors and they differ in shape or in a value.
 bool differ(const WeightSource&, const std::string& a, const std::string& b);
 
 }  // namespace ft

@@ -48,8 +48,8 @@ std::int64_t Batcher::batches_per_epoch() const {
   return (rows_ + options_.batch_size - 1) / options_.batch_size;
 }
 
-// With best fit, pieces of one length change places from epoch to epoch, and the packs change their order;
-// the number of packs stays.
+// Makes an epoch's rows. With best fit, pieces of equal length change places from epoch to epoch, and the
+// packs change their order; the number of packs stays.
 Batcher::Plan Batcher::make_plan(std::int64_t epoch) const {
   const Random random = Random{options_.seed}.with("shuffle").with(static_cast<std::uint64_t>(epoch));
   const auto count = static_cast<std::int64_t>(pieces_.size());
@@ -216,7 +216,8 @@ double Batcher::fill() const {
 }
 
 std::vector<BatchShape> largest_shapes(const BatchSource& source, std::int64_t epochs) {
-  // Blocks that drop few tokens may take more than those that drop none, for the copy of what they see.
+  // Shapes with and without dropped tokens are not compared: a block that drops few tokens may take more
+  // memory than a block that drops none, because it copies the tokens that it keeps.
   const auto least = [](std::int64_t a, std::int64_t b) { return (a == 0) == (b == 0) && a <= b; };
   const auto within = [&](const BatchShape& a, const BatchShape& b) {
     return a.tokens <= b.tokens && a.targets <= b.targets && a.sequences <= b.sequences &&

@@ -18,22 +18,21 @@
 namespace ft {
 
 struct BatcherOptions {
-  std::int64_t batch_size = 1;  // rows of a micro-batch
+  std::int64_t batch_size = 1;  // a new order in every epoch, else the order of the data
   bool shuffle = false;         // another order in every epoch, else the order of the data
   std::uint64_t seed = 0;
-  std::int64_t pack_to = 0;  // tokens of a pack; 0: no packing
+  std::int64_t pack_to = 0;  // length of a pack in tokens; 0: no packing
   PackingStrategy packing = PackingStrategy::bfd;
-  std::int64_t pad_to = 0;  // rows are filled up to this many tokens, which no label and no loss sees; 0: not
+  std::int64_t pad_to = 0;  // pads rows to this many tokens, without labels or loss; 0: no padding
   std::int32_t pad_id = 0;
-  Seq2Seq seq2seq = {};        // where the data is an encoder-decoder's
-  AnswerTargets answers = {};  // where rows are compared
-  std::int64_t group = 1;      // rows that stay together when they are shuffled
-  // The samples of an epoch, in their order and as many as there are; null: each of them once. Without
-  // packing.
+  Seq2Seq seq2seq = {};        // for data of encoder-decoders
+  AnswerTargets answers = {};  // for objectives that compare answers
+  std::int64_t group = 1;      // number of neighbouring rows that stay together in shuffling
+  // Returns an epoch's samples in order, as many as the data has; null: each sample once. Not with packing.
   std::function<std::vector<std::int64_t>(std::int64_t epoch)> chosen = {};
 };
 
-// Options as the settings ask for them. `pad_id` is any token; nothing depends on it.
+// Returns the options that the settings describe. `pad_id` may be any token; nothing depends on it.
 BatcherOptions batcher_options(const DataConfig& config, std::int64_t batch_size, bool shuffle,
                                std::uint64_t seed, std::int32_t pad_id = 0);
 
@@ -45,19 +44,19 @@ class Batcher : public BatchSource {
   Batch batch(std::int64_t epoch, std::int64_t i) const override;
   BatchShape shape(std::int64_t epoch, std::int64_t i) const override;
 
-  // The labels of the tokens of batch(epoch, i), kIgnored where it is filled up; of examples of decoders.
+  // Returns the labels of the tokens of batch(epoch, i), kIgnored for padding. For data of decoders.
   std::vector<std::int32_t> labels(std::int64_t epoch, std::int64_t i) const;
 
-  // The reference's log-probabilities of the data's sequences, which batches bring from here on.
+  // Sets the reference model's log-probabilities of the data's sequences; batches contain them from then on.
   void set_reference(std::vector<double> logps) { reference_ = std::move(logps); }
 
   const Dataset& data() const { return data_; }
   const BatcherOptions& options() const { return options_; }
   std::int64_t rows() const { return rows_; }  // samples or packs in a pass
-  double fill() const;                         // packing: the share of the packs' tokens that is in use
+  double fill() const;                         // packing: the share of the packs' tokens that is not padding
 
  private:
-  using Row = std::vector<Stretch>;  // each a sequence of its own
+  using Row = std::vector<Stretch>;  // each stretch is a sequence
   using Plan = std::vector<Row>;     // one epoch's rows in order
 
   Plan make_plan(std::int64_t epoch) const;
@@ -71,18 +70,18 @@ class Batcher : public BatchSource {
 
   Dataset data_;
   BatcherOptions options_;
-  std::vector<std::int64_t> targets_;  // (samples)
-  std::vector<double> reference_;      // (sequences); empty: not known
-  std::vector<Stretch> pieces_;        // samples, cut where they are longer than a pack
+  std::vector<std::int64_t> targets_;  // by sample
+  std::vector<double> reference_;      // by sequence; empty: not known
+  std::vector<Stretch> pieces_;        // samples, cut to the length of a pack
   std::int64_t rows_ = 0;
-  // The plan last asked for; shared because a rank may still read one while another rank is an epoch ahead.
+  // The last plan. It is shared, because a rank may still read it while another rank is an epoch ahead.
   mutable std::shared_ptr<const Plan> plan_;
   mutable std::int64_t plan_epoch_ = -1;
   mutable std::mutex mutex_;
 };
 
-// The shapes, over the epochs [0, epochs), that no other shape exceeds in every number: the batch that takes
-// most memory is among them.
+// Returns the shapes, over the epochs [0, epochs), that no other shape exceeds in every number. The batch
+// that takes most memory is among them.
 std::vector<BatchShape> largest_shapes(const BatchSource& source, std::int64_t epochs);
 
 }  // namespace ft

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kLongestTemplate = std::int64_t{1} << 20;  // bytes
 
-// Text of data.chat_template if it is a template or a file with one; see ChatTemplate.
+// Returns the template's text if data.chat_template is a template or names a file with one; see ChatTemplate.
 std::optional<std::string> own_template(const std::string& setting, const fs::path& tokenizer_path) {
   std::error_code error;
   const fs::path folder =

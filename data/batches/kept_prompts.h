@@ -1,6 +1,6 @@
-// The way in which rows were written, kept in its folder, so that it is asked in the same way later: the file
-// ft_prompts.json beside the tokenizer's. Other programs pass over it; a template of the run's own is also
-// written as chat_template.jinja, which they read.
+// Saves how the training rows' prompts were written, so that later prompts are written in the same way. The
+// file ft_prompts.json lies in the model's folder with the tokenizer's files, and other programs ignore it. A
+// template given by the run is also written as chat_template.jinja, which they read.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -16,15 +16,15 @@ inline constexpr const char* kPromptsFile = "ft_prompts.json";
 
 struct KeptPrompts {
   Written written = Written::unknown;
-  std::optional<std::string> chat_template;  // the name in data.chat_template; nothing: the folder's own
+  std::optional<std::string> chat_template;  // name in data.chat_template; nullopt: the folder's template
   std::string kwargs;                        // data.chat_template_kwargs as JSON; "": none
 };
 
-// Returns nothing if there is no such file. Throws UserError (exit 3) if it is not ft's.
+// Returns nullopt if there is no such file. Throws UserError (input) if ft did not write it.
 std::optional<KeptPrompts> read_kept_prompts(const std::string& folder);
 
-// Writes the file, and a template that is no name as chat_template.jinja. Rows of unknown form change
-// nothing: the model's folder still decides.
+// Writes the file, and chat_template.jinja if data.chat_template is a template and not a name. Rows of
+// unknown form change nothing: the model's folder decides as before.
 void keep_prompts(const std::string& folder, Written, const DataConfig&,
                   const std::filesystem::path& tokenizer_path);
 

@@ -40,7 +40,7 @@ ReadDatasets read_datasets(const DataConfig& config, const std::vector<DatasetCo
   return out;
 }
 
-// Notes on the first row of each dataset.
+// Returns notes on the first row of each dataset.
 std::vector<std::string> notes_of_first_rows(const DataConfig& config, const LoadContext& context) {
   LoadCounts counts;
   for (std::size_t i = 0; i < config.datasets.size(); ++i) {
@@ -52,7 +52,7 @@ std::vector<std::string> notes_of_first_rows(const DataConfig& config, const Loa
   return notes_of_rows(counts);
 }
 
-// Reads datasets, or the tokens of a run before from the cache of prepared data, to which it writes.
+// Reads datasets, or an earlier run's tokens from the cache of prepared data. Writes new tokens to the cache.
 ReadDatasets read_or_prepared(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
                               const std::string& setting, const LoadContext& context,
                               std::vector<std::string>& notes) {
@@ -68,7 +68,8 @@ ReadDatasets read_or_prepared(const DataConfig& config, const std::vector<Datase
   return data;
 }
 
-// Samples that are left after `held` (sorted) went, taken as often as their dataset's weight says.
+// Returns the samples that are not held out (`held` is sorted). Each occurs as often as its dataset's weight
+// says.
 std::vector<std::int64_t> weighted(const std::vector<DatasetConfig>& datasets,
                                    const std::vector<std::int64_t>& bounds,
                                    const std::vector<std::int64_t>& held, Random random) {
@@ -100,7 +101,7 @@ std::vector<std::int64_t> choose_held_out(double size, std::int64_t samples, Ran
   return held;
 }
 
-// Settings that say nothing about rows which are compared.
+// Throws UserError (config) for settings that have no meaning for rows with answers to compare.
 void refuse_for_answers(const DataConfig& c, const WantedRows& rows) {
   if (rows.kind == RowKind::example) return;
   for (const auto& [given, what] :
@@ -115,7 +116,7 @@ void refuse_for_answers(const DataConfig& c, const WantedRows& rows) {
     if (given) throw UserError(Exit::config, str("data.", what, " (objective.type ", rows.objective, ")"));
 }
 
-// Settings of the other kind of model: nothing would come of them.
+// Throws UserError (config) for settings that only the other kind of model uses.
 void refuse_foreign(const DataConfig& c, bool seq2seq) {
   const DataConfig usual;
   const auto refuse = [](const char* setting, const char* why) {
@@ -181,7 +182,7 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
                       config.eval_datasets[0], "evaluation");
     if (part == LoadPart::eval) return out;
   }
-  if (config.streaming) {  // Stream reads while it trains
+  if (config.streaming) {  // the rows are read during training
     for (std::string& note : notes_of_first_rows(config, context)) out.notes.push_back(std::move(note));
     return out;
   }

@@ -1,4 +1,4 @@
-// Sentences about what became of rows: notes of a run, and the error where nothing can be trained.
+// Sentences about rows that were cut or skipped: notes of a run, and the error if nothing can be trained.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace ft {
 
-// The length settings that samples must not exceed, with their values.
+// Returns the length settings that samples must not exceed, with their values.
 std::string lengths_allowed(const DataConfig&, bool seq2seq);
 
-// Throws a UserError (exit 3) if the data have nothing to train on. It names the dataset `first`.
+// Throws UserError (input), which names the dataset `first`, if the data have nothing to train on.
 void require_usable(const Dataset&, const LoadCounts&, const DataConfig&, const DatasetConfig& first);
 
 // Returns one sentence for each note. `what`: training or evaluation.

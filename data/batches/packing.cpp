@@ -18,7 +18,7 @@ std::vector<Stretch> cut_samples(std::span<const std::int64_t> lengths, std::int
 std::vector<std::vector<Stretch>> wrap(std::span<const std::int64_t> lengths,
                                        std::span<const std::int64_t> order, std::int64_t room) {
   std::vector<std::vector<Stretch>> packs;
-  std::int64_t left = 0;  // of the last pack
+  std::int64_t left = 0;  // room in the last pack
   for (const std::int64_t i : order) {
     const std::int64_t length = lengths[static_cast<std::size_t>(i)];
     for (std::int64_t begin = 0; begin < length;) {
@@ -42,7 +42,7 @@ std::vector<std::vector<std::int64_t>> pack_best_fit(std::span<const std::int64_
   std::stable_sort(longest_first.begin(), longest_first.end(),
                    [&](std::int64_t a, std::int64_t b) { return length(a) > length(b); });
   std::vector<std::vector<std::int64_t>> packs;
-  std::map<std::int64_t, std::vector<std::size_t>> by_room;  // tokens still free -> packs
+  std::map<std::int64_t, std::vector<std::size_t>> by_room;  // free tokens -> packs
   for (const std::int64_t i : longest_first) {
     require(length(i) <= room, "a sample is longer than a pack");
     const auto fit = by_room.lower_bound(length(i));

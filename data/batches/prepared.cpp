@@ -16,13 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kForm = "ft-prepared-3";  // of the file, and of what rows become
+// Version of the file's form, and of the samples made from rows.
+constexpr const char* kForm = "ft-prepared-3";
 
 Json hash_of(const fs::path& file, const std::string& name) {
   return {{"name", name}, {"sha256", sha256(InputFile(file.string()))}};
 }
 
-// Everything that decides what samples there are, in one text.
+// Returns one text of all facts that determine the samples.
 std::string all_that_decides(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
                              const std::string& setting, const LoadContext& context) {
   Json all{{"form", kForm}, {"vocab_size", context.vocab_size}, {"settings", write_settings(config)}};

@@ -1,7 +1,7 @@
-// Tokenized data cached between runs, in `data.dataset_prepared_path`: a safetensors file for each set of
-// datasets, named by a hash of everything that determines its content: the data files, the tokenizer's files,
-// and the settings that turn rows into samples. Any change makes another file, so nothing out of date is ever
-// read.
+// Caches tokenized data between runs, in `data.dataset_prepared_path`: a safetensors file for each set of
+// datasets. Its name is a hash of everything that determines its content: the data files, the tokenizer's
+// files, and the settings that turn rows into samples. Any change leads to another file, so outdated data is
+// never read.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -15,10 +15,11 @@
 
 namespace ft {
 
-// The samples of datasets read one after another.
+// Samples of several datasets, read one after another.
 struct ReadDatasets {
   std::shared_ptr<SampleStore> store;
-  std::vector<std::int64_t> bounds{0};  // (datasets + 1) where each begins in the store; the last is its size
+  // By dataset: its beginning in the store; the last element is the store's size.
+  std::vector<std::int64_t> bounds{0};
   LoadCounts counts{};
 };
 
@@ -29,9 +30,9 @@ class PreparedFile {
                const std::string& setting, const LoadContext& context);
 
   const std::filesystem::path& path() const { return path_; }
-  // Nothing: it is not there, or not whole.
+  // Returns nullopt if the file does not exist or is incomplete.
   std::optional<ReadDatasets> read() const;
-  // UserError (exit 6) when it cannot be written.
+  // Throws UserError (storage) if the file cannot be written.
   void write(const ReadDatasets& data) const;
 
  private:

@@ -61,7 +61,7 @@ bool SampleReader::open_next() {
   return true;
 }
 
-// By the first row.
+// Chooses the format by the first row.
 void SampleReader::choose_format(std::span<const std::string> names, const Place& at) {
   if (format_) return;
   const FormatContext context{config_,
@@ -83,7 +83,8 @@ void SampleReader::add_unused(std::span<const std::string> names) {
   }
 }
 
-// Names in a row that the format does not read, of files whose rows have names of their own.
+// Returns the names in a row that the format does not read. Returns none for columnar files, whose names are
+// checked once, and for prompts, whose rows are kept complete.
 std::vector<std::string> SampleReader::unused_of(const Row& row, const Place& at) const {
   if (rows_->columns() || context_.rows.kind == RowKind::prompt) return {};
   std::vector<std::string> names = row_names(row.text, at);
@@ -148,7 +149,7 @@ bool SampleReader::has_targets(const Sample& sample) const {
          count_targets(sample.labels, context_.seq2seq.has_value()) > 0;
 }
 
-// `cut`: it had targets before it was cut.
+// `cut`: the sample had targets before it was cut.
 void SampleReader::count_untrained(const Sample& sample, bool cut, const Place& at) {
   std::string why = sample.turns.nothing;
   if (why.empty())
@@ -159,7 +160,7 @@ void SampleReader::count_untrained(const Sample& sample, bool cut, const Place& 
   counts_.untrained.add(str(at.where(), ": ", why));
 }
 
-// Cuts a sample to the lengths allowed; false: it is left out.
+// Cuts a sample to the allowed lengths; returns false if it is skipped.
 bool SampleReader::fit(Sample& sample, const Place& at) {
   if (context_.seq2seq && !fit_source_and_target(sample.input_ids, sample.labels, at)) return false;
   if (context_.seq2seq)
@@ -168,7 +169,7 @@ bool SampleReader::fit(Sample& sample, const Place& at) {
   if (context_.rows.kind == RowKind::prompt) return fit_prompt(sample, at);
   if (context_.rows.kind != RowKind::example) return fit_answers(sample, at);
   const auto size = static_cast<std::int64_t>(sample.input_ids.size()), most = config_.max_seq_length;
-  // Packing in pieces cuts long samples itself, and loses nothing of them.
+  // Packing in pieces cuts long samples itself, and loses no tokens.
   if (size <= most || (config_.packing && config_.packing_strategy != PackingStrategy::bfd)) return true;
   if (config_.truncation == Truncation::error)
     at.fail(str(size, " tokens; data.max_seq_length is ", most, " and data.truncation is error"));
@@ -180,7 +181,7 @@ bool SampleReader::fit(Sample& sample, const Place& at) {
   return true;
 }
 
-// Answers are cut at their end; a row whose prompt leaves no room for one is left out.
+// Cuts answers at their end; returns false for a row whose prompt leaves no room for an answer.
 bool SampleReader::fit_answers(Sample& sample, const Place& at) {
   const std::int64_t most = config_.max_seq_length;
   const std::int64_t size = std::max(std::ssize(sample.input_ids), std::ssize(sample.rejected_ids));
@@ -197,7 +198,8 @@ bool SampleReader::fit_answers(Sample& sample, const Place& at) {
     return false;
   }
   ++counts_.truncated;
-  if (context_.rows.kind == RowKind::labelled) {  // others' prompts may have room for the whole answer
+  // Shorter prompts of other rows may have room for the complete answer.
+  if (context_.rows.kind == RowKind::labelled) {
     std::fill(sample.labels.begin() + most, sample.labels.end(), kIgnored);
     return true;
   }
@@ -206,7 +208,7 @@ bool SampleReader::fit_answers(Sample& sample, const Place& at) {
   return true;
 }
 
-// Prompts are never cut.
+// Returns false for a prompt that is too long: prompts are never cut.
 bool SampleReader::fit_prompt(const Sample& sample, const Place& at) {
   const std::int64_t size = std::ssize(sample.input_ids), answer = context_.rows.answer;
   if (size + answer <= config_.max_seq_length) return true;
@@ -249,7 +251,7 @@ Written written_first(const DataConfig& config, const LoadContext& context) {
   return counts.usual();
 }
 
-// Counts a sample that is too long.
+// Counts a sample that is too long; returns false if it is dropped.
 bool SampleReader::may_cut() {
   const bool drop = config_.truncation == Truncation::drop;
   ++(drop ? counts_.dropped : counts_.truncated);

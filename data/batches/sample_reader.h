@@ -1,5 +1,5 @@
-// Reads the rows of one dataset as samples, file after file, a window at a time: rows become tokens on
-// several threads, and samples that are longer than allowed are cut or left out.
+// Reads the rows of one dataset as samples, file after file, a window at a time. Several threads turn rows
+// into tokens. Samples that are too long are cut or skipped.
 #pragma once
 #include <exception>
 #include <memory>
@@ -18,7 +18,7 @@ namespace ft {
 
 class SampleReader {
  public:
-  // `setting` names the dataset in errors: data.datasets[0]. Config and context outlive the reader.
+  // `setting` names the dataset in errors: data.datasets[0]. Config and context must outlive the reader.
   SampleReader(const DataConfig& config, const DatasetConfig& dataset, const LoadContext& context,
                const std::string& setting);
 
@@ -29,10 +29,10 @@ class SampleReader {
   // Consecutive samples of one file.
   struct Window {
     const std::string* file = nullptr;  // as the user wrote it; lives as long as the reader
-    std::vector<Read> samples;          // fewer than rows were read where some are left out, perhaps none
+    std::vector<Read> samples;          // fewer than the rows read if some are skipped; may be empty
   };
-  // At most `rows` rows more; false: there are none. Throws a UserError (exit 3) that names file and line,
-  // after the rows before it were given out.
+  // Reads at most `rows` more rows; returns false at the end. Throws UserError (input), with file and line,
+  // after the rows before the mistake were returned.
   bool next(Window& window, std::int64_t rows);
 
   const LoadCounts& counts() const { return counts_; }
@@ -61,16 +61,17 @@ class SampleReader {
   const LoadContext& context_;
   std::string setting_;
   std::vector<DataFile> files_;
-  std::size_t opened_ = 0;           // files
-  std::unique_ptr<RowReader> rows_;  // of the file opened last; null: between files
+  std::size_t opened_ = 0;           // number of files opened
+  std::unique_ptr<RowReader> rows_;  // of the current file; null: between files
   std::unique_ptr<Format> format_;
-  std::exception_ptr trouble_;  // what ended the reading; rows before it come first
+  std::exception_ptr trouble_;  // error that ended the reading; thrown after the rows before it
   std::int64_t left_ = 0;       // rows until dataset.max_samples
   std::int64_t bytes_ = 0, done_ = 0;
   LoadCounts counts_;
 };
 
-// How the first row of each of data.datasets is written, where not all are read: as LoadCounts::usual().
+// Returns LoadCounts::usual() from the first row of each of data.datasets, for runs that do not read all rows
+// first.
 Written written_first(const DataConfig& config, const LoadContext& context);
 
 }  // namespace ft

@@ -35,7 +35,7 @@ LengthStatistics statistics_of(std::vector<std::int64_t> lengths) {
   return out;
 }
 
-// Lengths of the samples, or of one side of them.
+// Returns the lengths of the samples, or of one side of them.
 std::vector<std::int64_t> lengths_of(const Dataset& data,
                                      std::span<const std::int32_t> SampleStore::View::*side) {
   std::vector<std::int64_t> lengths;

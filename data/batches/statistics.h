@@ -1,5 +1,5 @@
-// Figures of a dataset that help to choose max_seq_length, or of an encoder-decoder max_source_length and
-// max_target_length: lengths, and what each limit would cost.
+// Statistics of a dataset that help to choose max_seq_length, or max_source_length and max_target_length of
+// an encoder-decoder: lengths, and the tokens that each limit would lose.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,24 +11,24 @@
 
 namespace ft {
 
-// How many tokens samples have, or one side of them.
+// Statistics of the numbers of tokens in samples, or in one side of them.
 struct LengthStatistics {
   struct Bucket {
     std::int64_t most = 0, samples = 0;  // samples up to this length, above the bucket before
   };
   std::int64_t tokens = 0;
   std::int64_t shortest = 0, median = 0, p95 = 0, longest = 0;
-  std::vector<Bucket> histogram;  // by powers of two
+  std::vector<Bucket> histogram;  // bounds are powers of two
 };
 
 struct DataStatistics {
   struct Limit {
-    std::int64_t length = 0;     // max_seq_length
-    std::int64_t longer = 0;     // samples
-    std::int64_t lost = 0;       // tokens that truncation takes away
-    std::int64_t untrained = 0;  // samples that would have targets, and lose all of them
+    std::int64_t length = 0;     // the tried max_seq_length
+    std::int64_t longer = 0;     // samples that are longer
+    std::int64_t lost = 0;       // tokens removed by truncation
+    std::int64_t untrained = 0;  // samples that lose all their targets
     std::int64_t packs = 0;      // with packing, after truncation
-    double fill = 0;             // the share of the packs' tokens in use
+    double fill = 0;             // share of the packs' tokens that is not padding
   };
 
   std::int64_t samples = 0, targets = 0;
@@ -36,16 +36,16 @@ struct DataStatistics {
   std::vector<Limit> limits;
 };
 
-// `data` as it is without any limit; `truncation` is keep_start, keep_end or drop.
+// Computes the statistics of `data`, which must be uncut. `truncation` is keep_start, keep_end or drop.
 DataStatistics data_statistics(const Dataset& data, std::span<const std::int64_t> limits,
                                Truncation truncation);
 
-// The same of sources and targets.
+// Statistics of sources and targets.
 struct PairStatistics {
   struct Limit {
-    std::int64_t length = 0;  // max_source_length or max_target_length
-    std::int64_t longer = 0;  // samples
-    std::int64_t lost = 0;    // tokens of this side that truncation takes away
+    std::int64_t length = 0;  // the tried max_source_length or max_target_length
+    std::int64_t longer = 0;  // samples that are longer
+    std::int64_t lost = 0;    // tokens of this side removed by truncation
   };
   struct Side {
     LengthStatistics lengths;
@@ -56,14 +56,14 @@ struct PairStatistics {
   Side source, target;
 };
 
-// Each limit as if the other side had none.
+// Computes each limit as if the other side had none.
 PairStatistics pair_statistics(const Dataset& data, std::span<const std::int64_t> source_limits,
                                std::span<const std::int64_t> target_limits, Truncation truncation);
 
-// What limits of both sides together cost.
+// Cost of limits on both sides together.
 struct PairCost {
   std::int64_t longer = 0;  // samples with a side that is too long
-  std::int64_t lost = 0;    // tokens, of both sides
+  std::int64_t lost = 0;    // tokens of both sides
 };
 PairCost cost_of(const Dataset& data, std::int64_t max_source, std::int64_t max_target,
                  Truncation truncation);

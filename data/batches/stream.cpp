@@ -8,8 +8,7 @@
 
 namespace ft {
 
-// Reads chunk after chunk, from all datasets in proportion to their sizes, and from the start again after the
-// end.
+// Reads chunk after chunk from all datasets, in proportion to their sizes, and begins again after the end.
 class Stream::Source {
  public:
   Source(const DataConfig& config, const LoadContext& context, const BatcherOptions& options)
@@ -45,8 +44,8 @@ class Stream::Source {
     targets_ = 0;
   }
 
-  // A window of the least-read dataset. False at the end of an epoch if the chunk holds something; an empty
-  // chunk continues with the next epoch.
+  // Reads a window of the dataset that is read least so far. Returns false at the end of an epoch if the
+  // chunk holds something; an empty chunk continues with the next epoch.
   bool read_some(SampleStore& store, std::vector<std::int64_t>& rows, std::int64_t most) {
     std::size_t next = readers_.size();
     for (std::size_t d = 0; d < readers_.size(); ++d)
@@ -72,7 +71,7 @@ class Stream::Source {
     return true;
   }
 
-  // The first row without targets.
+  // Returns the place of the first row without targets, for messages.
   std::string untrained() const {
     for (const auto& reader : readers_)
       if (const Places& rows = reader->counts().untrained; rows.count > 0) return ": " + rows.shown.front();
@@ -84,7 +83,7 @@ class Stream::Source {
            static_cast<double>(std::max<std::int64_t>(1, readers_[d]->bytes()));
   }
 
-  // How often a sample is taken in this pass: its dataset's weight, in the mean.
+  // Returns how often a sample is taken in this pass: on the average its dataset's weight.
   std::int64_t copies_of(std::size_t d, std::int64_t row) const {
     const double weight = config_.datasets[d].weight, whole = std::floor(weight);
     const Random random =
@@ -93,16 +92,16 @@ class Stream::Source {
     return static_cast<std::int64_t>(whole) + (u < weight - whole);
   }
 
-  static constexpr std::int64_t kWindow = 1024;  // rows: datasets take turns after this many
+  static constexpr std::int64_t kWindow = 1024;  // rows that are read before the next dataset's turn
 
   const DataConfig& config_;
   const LoadContext& context_;
   const BatcherOptions& options_;
-  std::vector<std::unique_ptr<SampleReader>> readers_;  // of an epoch
+  std::vector<std::unique_ptr<SampleReader>> readers_;  // of the current epoch
   std::vector<bool> ended_;
-  std::vector<std::int64_t> row_;  // of the pass
+  std::vector<std::int64_t> row_;  // by dataset: row in the current pass
   std::int64_t pass_ = 0, chunk_ = 0;
-  std::int64_t targets_ = 0;  // of the pass
+  std::int64_t targets_ = 0;  // in the current pass
 };
 
 Stream::Stream(const DataConfig& config, const LoadContext& context, const BatcherOptions& options,
@@ -146,7 +145,7 @@ BatchShape Stream::largest() const {
   const std::int64_t row = std::max(config_.max_seq_length, options_.pad_to);
   BatchShape s{.tokens = rows * row,
                .targets = rows * (config_.max_seq_length - 1),
-               .sequences = options_.pack_to > 0 ? rows * row : rows,  // packed samples of one token
+               .sequences = options_.pack_to > 0 ? rows * row : rows,  // packed samples may have one token
                .longest = row,
                .compared = compares ? options_.batch_size : 0};
   if (context_.rows.kind == RowKind::pair && options_.answers.share) share_nothing(s);

@@ -1,9 +1,9 @@
-// Training data that need not fit into memory: the files are read over and over, and
-// `data.shuffle_buffer_size` samples at a time are shuffled and cut into micro-batches like a dataset of
-// their own. The next of these chunks is read while one is trained on, so three are in memory at most.
+// Training data that may be larger than memory: the files are read again and again.
+// `data.shuffle_buffer_size` samples at a time form a chunk, which is shuffled and cut into micro-batches
+// like a dataset. The next chunk is read while one is trained on, so at most three are in memory.
 //
-// Batches are those of one endless pass; they are a function of their index as everywhere, but going back
-// further than a chunk, or far ahead to resume, reads the files again from the start.
+// Batches come from one endless pass. They are a function of their index as in every source, but going back
+// more than a chunk, or far ahead to resume, reads the files again from the start.
 #pragma once
 #include <deque>
 #include <future>
@@ -18,24 +18,24 @@ namespace ft {
 
 class Stream : public BatchSource {
  public:
-  // `batches`: of the run, all ranks together. The context is kept; what it refers to outlives the stream.
-  // UserError where files are missing.
+  // `batches`: of the run, on all ranks together. The context is copied; objects that it refers to must
+  // outlive the stream. Throws UserError (input) if files are missing.
   Stream(const DataConfig& config, const LoadContext& context, const BatcherOptions& options,
          std::int64_t batches);
   ~Stream() override;
 
   std::int64_t batches_per_epoch() const override { return batches_; }
-  // A UserError (exit 3) that names file and line when a row is wrong that is read only now.
+  // Throws UserError (input), with file and line, if a row that is read now is not valid.
   Batch batch(std::int64_t epoch, std::int64_t i) const override;
   BatchShape shape(std::int64_t epoch, std::int64_t i) const override;
 
-  // What no batch exceeds, whatever the data.
+  // Returns a shape that no batch exceeds, whatever the data.
   BatchShape largest() const;
   std::int64_t bytes() const { return bytes_; }  // of all files
 
  private:
   struct Chunk {
-    std::int64_t first = 0, end = 0;  // of its batches
+    std::int64_t first = 0, end = 0;  // range of its batches
     std::shared_ptr<const Batcher> batches;
   };
   class Source;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kKwargs = "chat_template_kwargs";
 
-// Arguments of transformers' apply_chat_template that are not the template's.
+// Arguments of transformers' apply_chat_template that are not variables of the template.
 constexpr const char* kGivenOtherwise[] = {"messages",
                                            "conversation",
                                            "tools",

@@ -1,4 +1,4 @@
-// What a chat template sees beside a conversation's messages.
+// Inputs of a chat template in addition to a conversation's messages.
 #pragma once
 #include <string>
 
@@ -8,21 +8,22 @@
 
 namespace ft {
 
-// `own` over `usual`, variables of a template's own such as enable_thinking; both objects or null. Throws
-// std::invalid_argument where `own` is no object, or names what is given in another way.
+// Merges the template's variables such as enable_thinking; `own` overrides `usual`. Both are objects or null.
+// Throws std::invalid_argument if `own` is no object, or names an argument that is set in another way.
 Json template_kwargs(const Json& usual, const Json& own);
 
-// data.chat_template_kwargs. UserError (exit 2).
+// Returns data.chat_template_kwargs. Throws UserError (config) if it is not valid.
 Json usual_template_kwargs(const DataConfig&);
 
-// Of a row: its column `tools`, a list of schemas or JSON text of one, else data.tools; and its column
-// `chat_template_kwargs` over data.chat_template_kwargs.
+// Reads a row's inputs. The column `tools` holds a list of schemas, or such a list as JSON text; without it
+// data.tools is used. The column `chat_template_kwargs` overrides data.chat_template_kwargs.
 class ChatColumns {
  public:
   explicit ChatColumns(const FormatContext&);
-  // A row whose tools are null has none.
+  // Returns a row's inputs. A row whose tools are null has no tools.
   ChatInputs of(const Json& row, const Place& at) const;
-  // For a row of plain text in the run's only dataset: UserError (exit 2) where one of the settings is given.
+  // Called for a row of plain text in the run's only dataset. Throws UserError (config) if one of the
+  // settings is given.
   void require_unused(const Place& at) const;
 
  private:

@@ -14,17 +14,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The frames that data.chat_template writes, or its template's text.
+// Returns text that contains the markers of data.chat_template: a format's rendering, or the template's text.
 std::string text_of(const std::string& setting, const fs::path& folder, const Tokenizer& tokenizer) {
   if (const auto format = chat_format_by_name(setting)) {
-    // Zephyr's own tokenizers split its markers.
+    // Zephyr's tokenizers split its markers too.
     if (format->style == ChatStyle::zephyr) return "";
     const std::array<ChatMessage, 2> messages{ChatMessage{"user", "a"}, ChatMessage{"assistant", "b"}};
     std::string text;
     for (const ChatPart& part : render_chat(*format, messages, tokenizer)) text += part.text;
     return text;
   }
-  if (is_template_file(setting)) {  // a missing one is for ChatTemplate to refuse
+  if (is_template_file(setting)) {  // ChatTemplate refuses a missing file
     const std::string file = (folder / setting).string();
     return path_exists(file) ? read_file(file, 1 << 20) : "";
   }
@@ -36,7 +36,7 @@ bool is_name(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), allowed);
 }
 
-// <|name|> and <name_of_turn>, each once.
+// Returns the markers <|name|> and <name_of_turn> in the text, each once.
 std::vector<std::string> markers_in(const std::string& text) {
   std::vector<std::string> all;
   for (std::size_t open = text.find('<'); open != text.npos; open = text.find('<', open + 1)) {

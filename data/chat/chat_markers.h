@@ -1,4 +1,4 @@
-// The markers of a chat template that is not the model's own.
+// Warns about markers of a chat template that the model does not know.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace ft {
 
-// A note about markers (<|im_start|>, <start_of_turn>, ...) of data.chat_template that the tokenizer splits
-// into pieces, since the model does not know them; empty: there are none, or the template is the model's.
+// Returns a note about markers (<|im_start|>, <start_of_turn>, ...) of data.chat_template that the tokenizer
+// splits into pieces because the model does not know them. Returns "" if there are none, or the template is
+// the model's.
 std::string note_about_markers(const std::string& setting, const std::filesystem::path& tokenizer_path,
                                const Tokenizer& tokenizer);
 

@@ -1,4 +1,4 @@
-// How a model reads conversations, and where its answers end.
+// Writes conversations as a model reads them, and finds the ends of its answers.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -13,26 +13,28 @@ namespace ft {
 
 class ChatReader {
  public:
-  // With data.chat_template and data.chat_template_kwargs, as ChatTemplate. The tokenizer outlives it.
+  // Uses data.chat_template and data.chat_template_kwargs as ChatTemplate does. The tokenizer must outlive
+  // the reader.
   ChatReader(const DataConfig& config, const std::filesystem::path& tokenizer_path,
              const Tokenizer& tokenizer);
 
-  // Tokens up to where the answer begins. Throws std::invalid_argument: what is wrong with the conversation.
+  // Returns the tokens up to the beginning of the answer. Throws std::invalid_argument if the conversation is
+  // not valid.
   std::vector<std::int32_t> prompt(ChatTurns) const;
-  // What closes an answer, such as <|im_end|>; "": nothing.
+  // Returns the text that closes an answer, such as <|im_end|>; "": none.
   std::string end() const;
 
  private:
   const Tokenizer& tokenizer_;
   ChatTemplate template_;
-  Json kwargs_;  // usual ones
+  Json kwargs_;  // defaults
 };
 
-// Where answers end: at tokens, or texts.
+// Tokens and texts that end an answer.
 struct AnswerEnds {
   std::vector<std::int32_t> tokens;
   std::vector<std::string> texts;
-  // What closes an answer: a token, or a text where the tokenizer has no such token.
+  // Adds the end of an answer: as a token, or as text if the tokenizer has no such token.
   void add(const std::string& end, const Tokenizer&);
 };
 

@@ -1,5 +1,5 @@
-// Rows that hold a conversation: messages (OpenAI's and TRL's form) and conversations (ShareGPT's form).
-// Messages of either list have role and content, or from and value.
+// Reads rows that hold a conversation: messages (OpenAI's and TRL's form) and conversations (ShareGPT's
+// form). Messages of either list have role and content, or from and value.
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
@@ -36,7 +36,7 @@ class ChatRows : public Format {
     turns.bytes = row.size();
     turns.list = list_;
     SaidTrained said;
-    // ShareGPT's rows may have the system's message beside the list.
+    // ShareGPT's rows may have the system message in a column, not in the list.
     if (const Json* system = member(tree, "system"); system && sharegpt_ && *system != "") {
       if (!system->is_string()) at.fail("system: must be a string, is " + json_excerpt(*system));
       turns.messages.push_back({{"role", "system"}, {"content", *system}});
@@ -62,7 +62,7 @@ class ChatRows : public Format {
     if (!role && (sharegpt_ || member(item, "from")))
       messages.push_back(from_sharegpt(item, where, at));
     else if (role && role->is_string())
-      messages.push_back(item);  // a template sees all that is in it
+      messages.push_back(item);  // a template sees all keys
     else
       at.fail(where + ".role: must be a string");
     said.push_back(said_trained(item, where, at));

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = ChatPart::Kind;
 
-// The parts that are trained, by what is wanted and train_on_eos.
+// Returns which parts are trained, from the wanted turns and train_on_eos.
 std::vector<bool> trained_parts(std::span<const ChatPart> parts, const WantedTurns& wanted, TrainOnEos ends) {
   std::int64_t last = -1;
   for (std::size_t i = 0; i < wanted.trained.size(); ++i)
@@ -30,7 +30,7 @@ std::vector<bool> trained_parts(std::span<const ChatPart> parts, const WantedTur
   return out;
 }
 
-// Messages whose content and end are trained.
+// Counts the messages whose content is trained, and those whose end is trained too.
 TrainedTurns count_turns(std::span<const ChatPart> parts, const std::vector<bool>& keep) {
   TrainedTurns turns;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -43,15 +43,15 @@ TrainedTurns count_turns(std::span<const ChatPart> parts, const std::vector<bool
   return turns;
 }
 
-// Places in the tokens of a text where a beginning of the text ends.
+// Finds the token positions at which a prefix of the text ends.
 class Borders {
  public:
   Borders(const Tokenizer& tokenizer, std::span<const std::int32_t> ids, std::string_view text)
       : tokenizer_(tokenizer), ids_(ids), text_(text), spans_(token_spans(tokenizer, ids, text)) {}
 
   struct Border {
-    std::size_t before = 0;   // tokens that lie completely in the beginning
-    std::size_t reached = 0;  // tokens that begin in it: one more where a token reaches over the border
+    std::size_t before = 0;   // tokens that lie completely in the prefix
+    std::size_t reached = 0;  // tokens that begin in it: one more if a token crosses the border
   };
   Border of(std::size_t size) const {
     if (!spans_) return by_beginning(std::string(text_.substr(0, size)));
@@ -64,8 +64,8 @@ class Borders {
   }
 
  private:
-  // The tokens that the beginning shares with the whole text lie in the beginning. A token that crosses the
-  // boundary is not among them.
+  // Compares the prefix's tokens with the text's: the common ones lie in the prefix. A token that crosses the
+  // border is not among them.
   Border by_beginning(const std::string& beginning) const {
     const Tokenizer::Ids own = tokenizer_.encode(beginning);
     const auto common = std::mismatch(own.begin(), own.end(), ids_.begin(), ids_.end());
@@ -93,7 +93,7 @@ Sample make_chat_sample(std::span<const ChatPart> parts, const WantedTurns& want
   const Borders borders(builder.tokenizer(), sample.input_ids, text);
   std::vector<std::int32_t> labels(sample.labels.size(), kIgnored);
   for (std::size_t i = 0, begin = 0, end = 0; i < parts.size(); begin = end) {
-    const std::size_t first = i;  // of a stretch of parts that are all trained, or all not
+    const std::size_t first = i;  // first of a run of parts that are all trained, or all not
     for (; i < parts.size() && keep[i] == keep[first]; ++i) end += parts[i].text.size();
     if (!keep[first]) continue;
     const std::size_t last = std::min(borders.of(end).reached, labels.size());

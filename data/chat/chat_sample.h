@@ -1,4 +1,4 @@
-// A conversation as a sample: its rendering tokenized as one text, and which of its tokens are trained.
+// Makes a sample from a conversation: its text tokenized in one piece, with labels for the trained tokens.
 #pragma once
 #include <span>
 #include <string>

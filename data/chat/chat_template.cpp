@@ -24,11 +24,11 @@ constexpr JsonRules kConfigRules{.max_bytes = std::size_t{64} << 20};
 
 struct Signs {
   ChatStyle style;
-  std::vector<std::string_view> all;   // each is in it
-  std::vector<std::string_view> none;  // none is in it
+  std::vector<std::string_view> all;   // the template contains each
+  std::vector<std::string_view> none;  // the template contains none of these
 };
 
-// Words with which templates do more than set messages between signs.
+// Words in templates that do more than put messages between markers.
 constexpr std::string_view kMore[] = {"tool",      "date",      "strftime", "You are",   "<think", "thinking",
                                       "documents", "reasoning", "image",    "Knowledge", "macro"};
 
@@ -44,8 +44,9 @@ std::optional<std::string> read_if_there(const fs::path& file) {
   return read_file(file.string(), kLongest);
 }
 
-// The model's templates by name. chat_template.jinja comes before the chat_template of tokenizer_config.json,
-// which is a text, or a list of named texts; additional_chat_templates/NAME.jinja add to either.
+// Returns the model's templates by name. chat_template.jinja takes precedence over chat_template in
+// tokenizer_config.json, which is a text, or a list of named texts. additional_chat_templates/NAME.jinja add
+// to either.
 std::map<std::string, std::string> own_templates(const fs::path& folder) {
   std::map<std::string, std::string> out;
   if (auto text = read_if_there(folder / "chat_template.jinja")) {
@@ -65,7 +66,7 @@ std::map<std::string, std::string> own_templates(const fs::path& folder) {
   return out;
 }
 
-// bos_token and so on, as far as the tokenizer has them.
+// Returns bos_token and so on, if the tokenizer has them.
 jinja::Template::Variables special_names(const fs::path& folder, const Tokenizer& tokenizer) {
   jinja::Template::Variables out;
   const auto add = [&](const std::string& name, const std::string& token) {

@@ -1,4 +1,4 @@
-// The chat template of a run: the one that data.chat_template names, else the model's own.
+// The chat template of a run: the one that data.chat_template names, else the model's.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -15,18 +15,18 @@ namespace ft {
 class ChatTemplate {
  public:
   // `setting` is data.chat_template: a format's name, the name of one of the model's templates, a .jinja file
-  // in the tokenizer's folder (or with its whole path), or a template's text. `tokenizer_path` is the folder,
-  // or file, of the tokenizer. UserError: exit 2 for a setting that is none of these, exit 3 where the
-  // model's template is missing or is none.
+  // (in the tokenizer's folder, or with its full path), or a template's text. `tokenizer_path` is the
+  // tokenizer's folder or file. Throws UserError (config) if the setting is none of these, and UserError
+  // (input) if the model's template is missing or not valid.
   ChatTemplate(const std::optional<std::string>& setting, const std::filesystem::path& tokenizer_path,
                const Tokenizer& tokenizer);
 
-  // A format of ft's; null: templates.
+  // Returns a format of ft; null: Jinja templates are used.
   const ChatFormat* format() const { return format_ ? &*format_ : nullptr; }
-  // Among several templates, transformers' choice: tool_use where there are tools, even an empty list, else
-  // default. Throws std::invalid_argument where there is neither.
+  // Chooses among several templates as transformers does: tool_use if there are tools, even an empty list,
+  // else default. Throws std::invalid_argument if the model has neither.
   const TurnWriter& writer(const ChatInputs&) const;
-  // A template says itself what is trained.
+  // Returns true if the template marks the trained text itself.
   bool marks() const;
 
  private:
@@ -42,13 +42,13 @@ class ChatTemplate {
            const std::string& where);
 };
 
-// True for a data.chat_template that names a file of a template.
+// Returns true if data.chat_template names a template's file.
 bool is_template_file(const std::string& setting);
 
-// Throws std::invalid_argument where a format of ft's would ignore what is there.
+// Throws std::invalid_argument if there are inputs, because ft's formats would ignore them.
 void require_plain(const ChatInputs&);
 
-// The format that a Jinja template looks like, by its words; nothing when it is like none of ft's.
+// Returns the format that a Jinja template's words resemble; nullopt if it resembles none of ft's.
 std::optional<ChatFormat> recognised_chat_format(std::string_view jinja);
 
 }  // namespace ft

@@ -29,7 +29,7 @@ std::string joined(std::span<const ChatPart> parts) {
   return text;
 }
 
-// A text cut into parts one after another.
+// Cuts a text into consecutive parts.
 class Cutter {
  public:
   explicit Cutter(const std::string& text) : text_(text) {}
@@ -52,7 +52,7 @@ class Cutter {
   std::vector<ChatPart> parts_;
 };
 
-// The text of a message's content where it is one, without white space around it.
+// Returns a message's content without surrounding white space, if it is a text, else "".
 std::string_view content_of(const Json& message) {
   const auto it = message.find("content");
   return it != message.end() && it->is_string() ? strip_right(strip_left(it->get_ref<const std::string&>()))
@@ -73,7 +73,7 @@ std::optional<std::vector<ChatMessage>> plain_messages(const std::vector<Json>& 
   return out;
 }
 
-// One conversation with its template: renderings of its beginnings.
+// A conversation with its template; renders its first messages.
 class TurnWriter::Rendered {
  public:
   Rendered(const TurnWriter& writer, const ChatTurns& turns) : writer_(writer) {
@@ -106,7 +106,7 @@ class TurnWriter::Rendered {
       throw std::invalid_argument(str("chat_template line ", wrong.line, ": ", printable(wrong.what())));
     }
   }
-  // The same where a beginning that the template refuses is no mistake.
+  // Returns the same text, or nullopt if the template refuses these first messages.
   std::optional<std::string> text(std::size_t count, bool prompt) const {
     try {
       return beginning(count, prompt).text;
@@ -114,7 +114,8 @@ class TurnWriter::Rendered {
       return std::nullopt;
     }
   }
-  // The {% generation %} blocks of a beginning, where these are the first ones of `whole` too.
+  // Counts the {% generation %} blocks of the first messages; nullopt if they are not the first blocks of
+  // `whole`.
   std::optional<std::size_t> blocks(std::size_t count, const jinja::Rendering& whole) const {
     try {
       const jinja::Rendering part = beginning(count, false);
@@ -145,8 +146,8 @@ TurnWriter::TurnWriter(const std::string& jinja, std::optional<ChatFormat> forma
 
 namespace {
 
-// Where the special token that ends text[begin, end) begins, white space behind it left out: (its beginning,
-// its end), both `end` where there is none.
+// Finds the special token that ends text[begin, end), not counting white space after it. Returns the token's
+// beginning and end; both are `end` if there is none.
 std::pair<std::size_t, std::size_t> ending(std::string_view text, std::size_t begin, std::size_t end,
                                            const std::vector<std::string>& specials) {
   const std::string_view turn = strip_right(text.substr(begin, end - begin));
@@ -159,13 +160,13 @@ std::pair<std::size_t, std::size_t> ending(std::string_view text, std::size_t be
 
 bool is_answer(const Json& message) { return message.at("role") == "assistant"; }
 
-// A message's part of the text; `end` is `begin` where it was not found.
+// A message's part of the text; `end` is `begin` if it was not found.
 struct Found {
   std::size_t begin = 0, end = 0;
-  bool opened = true;  // begins with what opens an answer
+  bool opened = true;  // begins with the text that opens an answer
 };
 
-// Bytes of the text's first tokens that `opening` has too.
+// Returns the number of bytes in the text's first tokens that it shares with `opening`.
 std::size_t shared_bytes(const Tokenizer& tokenizer, const std::string& opening, const std::string& text) {
   const Tokenizer::Ids ids = tokenizer.encode(text), own = tokenizer.encode(opening);
   const auto shared = std::ranges::mismatch(own, ids).in1 - own.begin();
@@ -185,7 +186,8 @@ Found find_message(const auto& rendered, const Tokenizer& tokenizer, const std::
   return {std::max(closed->size(), shared_bytes(tokenizer, *before, *until)), until->size(), false};
 }
 
-// Blocks of {% generation %} before each message and before the end. Nothing where that cannot be told.
+// Counts the {% generation %} blocks before each message and before the end; nullopt if the numbers cannot be
+// found.
 std::optional<std::vector<std::size_t>> blocks_before(const auto& rendered, const ChatTurns& turns,
                                                       const jinja::Rendering& whole) {
   std::vector<std::size_t> counts{0};
@@ -196,7 +198,7 @@ std::optional<std::vector<std::size_t>> blocks_before(const auto& rendered, cons
   }
   counts.push_back(whole.generated.size());
   if (counts.size() == rendered.size() + 1) return counts;
-  counts = {0};  // one for each answer
+  counts = {0};  // one block for each answer
   for (const Json& m : turns.messages) counts.push_back(counts.back() + is_answer(m));
   return counts.back() == whole.generated.size() ? std::optional(counts) : std::nullopt;
 }
@@ -211,7 +213,7 @@ std::optional<std::vector<std::size_t>> blocks_before(const auto& rendered, cons
 
 WrittenChat TurnWriter::marked(const Rendered& rendered, const ChatTurns& turns,
                                const jinja::Rendering& whole, const WantedTurns& wanted) const {
-  // Answers are what the blocks have; a message may say otherwise.
+  // The blocks mark the answers as trained; a message's own setting overrides this.
   std::vector<std::size_t> kept_out, added;
   for (std::size_t i = 0; i < rendered.size(); ++i) {
     const bool answer = is_answer(turns.messages[i]);
@@ -245,13 +247,13 @@ WrittenChat TurnWriter::write(const ChatTurns& turns, const WantedTurns& wanted)
   if (const auto plain = format_ ? plain_messages(turns.messages) : std::nullopt) try {
       std::vector<ChatPart> parts = render_chat(*format_, *plain, tokenizer_);
       if (joined(parts) == text) return {std::move(parts)};
-    } catch (const std::invalid_argument&) {  // the format refuses what the template takes
+    } catch (const std::invalid_argument&) {  // the format refuses a conversation that the template accepts
     }
   const auto sought = [&](std::size_t i) {
     return wanted.trained[i] || (wanted.inputs && wanted.kept_out[i]);
   };
   std::vector<Found> found(rendered.size());
-  bool opened = false;  // a wanted answer begins with what opens an answer
+  bool opened = false;  // a wanted answer begins with the text that opens an answer
   for (std::size_t i = 0; i < rendered.size(); ++i) {
     if (!sought(i) && !wanted.ends) continue;
     found[i] = find_message(rendered, tokenizer_, text, i, is_answer(turns.messages[i]));
@@ -266,7 +268,7 @@ WrittenChat TurnWriter::write(const ChatTurns& turns, const WantedTurns& wanted)
     begin = std::max(begin, cutter.done());
     const auto [closing, behind] = ending(text, begin, std::max(begin, end), special_tokens_);
     std::size_t stop = closing;
-    if (!is_answer(turns.messages[i]) && end > begin) {  // its frame stands before it
+    if (!is_answer(turns.messages[i]) && end > begin) {  // skip the frame before the content
       const std::string_view content = content_of(turns.messages[i]);
       const std::size_t at =
           content.empty() ? std::string::npos : text.rfind(content, closing - content.size());

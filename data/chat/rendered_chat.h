@@ -1,4 +1,4 @@
-// Conversations as tokens: whole ones, and up to where an answer begins.
+// Converts conversations to tokens: complete ones, or up to the beginning of an answer.
 #pragma once
 #include <mutex>
 #include <optional>
@@ -14,10 +14,10 @@ class RenderedChat {
  public:
   using Messages = std::vector<Json>;  // {"role": text, "content": text, ...}
 
-  // With data.chat_template, which is read when the first conversation is met: texts need none. Rows may be
-  // rendered by several threads. What is given outlives it.
+  // Uses data.chat_template, which is read for the first conversation, because texts need none. Several
+  // threads may render at once. The arguments must outlive this object.
   RenderedChat(const DataConfig&, const std::filesystem::path& tokenizer_path, const Tokenizer&);
-  // Both throw std::invalid_argument for a conversation that the template refuses.
+  // Both throw std::invalid_argument if the template refuses the conversation.
   Tokenizer::Ids whole(const Messages&, const ChatInputs& with) const;
   Tokenizer::Ids prompt(const Messages&, const ChatInputs& with) const;
   const ChatTemplate& chat_template() const;
@@ -33,7 +33,7 @@ class RenderedChat {
   mutable std::optional<ChatTemplate> template_;
 };
 
-// A list of messages. `name` is what errors call it.
+// Reads a list of messages. `name` names it in errors.
 RenderedChat::Messages read_messages(const Json& list, const std::string& name, const Place& at);
 
 }  // namespace ft

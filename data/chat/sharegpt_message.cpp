@@ -9,9 +9,9 @@
 namespace ft {
 namespace {
 
-constexpr std::string_view kCalls = "calls";  // the role of an assistant's message that is calls of tools
+constexpr std::string_view kCalls = "calls";  // role of an assistant's message that consists of tool calls
 
-// The role of a name; "": it is unknown.
+// Returns the role of a name; "": unknown.
 std::string_view role_of(const std::string& name) {
   static const std::map<std::string, std::string_view> kRoles{
       {"system", "system"},      {"human", "user"},         {"user", "user"},
@@ -24,7 +24,7 @@ std::string_view role_of(const std::string& name) {
   return found == kRoles.end() ? "" : found->second;
 }
 
-// The value of a text that is JSON.
+// Returns the value of a JSON text.
 Json parsed(const std::string& text, const std::string& where, const Place& at) {
   try {
     return parse_json(text, {*at.name, at.line});

@@ -1,4 +1,4 @@
-// Messages of ShareGPT's form, {"from": "human", "value": "Hi"}, in the form of chat templates.
+// Converts messages of ShareGPT's form, {"from": "human", "value": "Hi"}, to the form of chat templates.
 #pragma once
 #include <string>
 
@@ -8,7 +8,7 @@
 namespace ft {
 
 // Roles: human, gpt, system, function_call (JSON of a call, or of a list of calls), observation, and other
-// usual names for these. `where` names the message in errors. UserError (exit 3) for another role.
+// usual names of these. `where` names the message in errors. Throws UserError (input) for another role.
 Json from_sharegpt(const Json& message, const std::string& where, const Place& at);
 
 }  // namespace ft

@@ -11,13 +11,13 @@
 namespace ft {
 namespace {
 
-// Names of roles that templates spell otherwise.
+// Returns the usual name of a role that templates spell otherwise.
 std::string usual_role(const std::string& role) {
   if (role == "human") return "user";
   return role == "gpt" || role == "model" ? "assistant" : role;
 }
 
-// Text of a content: a text, or a list of parts that are texts.
+// Returns the text of a content: a text, or a list of parts that are texts.
 std::string text_of(const Json& message, const std::string& where, const Place& at) {
   const Json* content = member(message, "content");
   if (!content) at.fail(where + ": no content");
@@ -33,7 +33,7 @@ std::string text_of(const Json& message, const std::string& where, const Place& 
   return text;
 }
 
-// A message as ft's own formats take it.
+// Returns a message in the form of ft's formats.
 ChatMessage plain(const Json& message, const std::string& where, const Place& at) {
   if (const Json* calls = member(message, "tool_calls"); calls && !calls->empty())
     at.fail(where + ".tool_calls: ft's chat formats do not support tool calls");
@@ -61,7 +61,7 @@ WantedTurns wanted_turns(const ChatTurns& turns, const SaidTrained& said, const 
   return wanted;
 }
 
-// The reason why a conversation without targets has none.
+// Returns the reason why a conversation has no targets.
 std::string reason(const ChatTurns& turns, const WantedTurns& wanted, const TrainedTurns& found, bool marks,
                    const DataConfig& config) {
   const auto first = [](const std::vector<bool>& list) {  // from 1; 0: none
@@ -82,7 +82,8 @@ std::string reason(const ChatTurns& turns, const WantedTurns& wanted, const Trai
              marks ? ": the chat template's {% generation %} blocks have nothing of it" : ": it is empty");
 }
 
-// Refuses messages of unusual roles that the template leaves out: their content does not change the text.
+// Throws UserError (input) for a message of an unusual role that the template ignores: its content does not
+// change the text.
 void require_written(const TurnWriter& writer, const ChatTurns& turns) {
   static constexpr std::array kUsual{"system", "user", "assistant", "tool"};
   for (std::size_t i = 0; i < turns.messages.size(); ++i) {

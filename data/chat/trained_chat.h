@@ -1,4 +1,4 @@
-// A conversation as a sample: the turns that roles, weights and the chat template select are trained.
+// Makes a sample from a conversation: roles, weights and the chat template select the trained turns.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,21 +10,21 @@
 
 namespace ft {
 
-// For each message: true or false where it says itself that it is trained or not.
+// For each message, true or false if it says that it is trained or not.
 using SaidTrained = std::vector<std::optional<bool>>;
 
-// The word of a message about its training: OpenAI's weight (0 or 1), or train (true or false). `where` names
-// the message in errors.
+// Returns a message's setting of its training: OpenAI's weight (0 or 1), or train (true or false). `where`
+// names the message in errors.
 std::optional<bool> said_trained(const Json& message, const std::string& where, const Place& at);
 
-// Throws std::invalid_argument for a conversation that the template refuses.
+// Throws std::invalid_argument if the template refuses the conversation.
 Sample trained_chat(const ChatTemplate&, const DataConfig&, const TextSampleBuilder&, const ChatTurns&,
                     const SaidTrained&, const Place& at);
 
-// UserError (exit 2) for settings that have no effect on a template with {% generation %}.
+// Throws UserError (config) for settings that have no effect on a template with {% generation %}.
 void require_no_choice(const ChatTemplate&, const DataConfig&);
 
-// The value of a key; nullptr if it is absent or null.
+// Returns the value of a key; nullptr if it is absent or null.
 const Json* member(const Json& object, const std::string& name);
 
 }  // namespace ft

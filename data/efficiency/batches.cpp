@@ -9,7 +9,7 @@
 namespace ft {
 namespace {
 
-// The first `length` ids of each sequence.
+// Keeps the first `length` ids of each sequence.
 void truncate(std::vector<std::int32_t>& ids, std::vector<std::int32_t>& starts, std::int64_t length) {
   std::vector<std::int32_t> kept, kept_starts{0};
   for (std::size_t s = 0; s + 1 < starts.size(); ++s) {
@@ -21,7 +21,7 @@ void truncate(std::vector<std::int32_t>& ids, std::vector<std::int32_t>& starts,
   starts = std::move(kept_starts);
 }
 
-// At most `most` of each sequence; empty: that is all of them.
+// Returns the starts of sequences that keep at most `most` tokens each; empty if all tokens are kept.
 std::vector<std::int32_t> kept_of(const std::vector<std::int32_t>& starts, std::int64_t most) {
   std::vector<std::int32_t> kept{0};
   for (std::size_t s = 1; s < starts.size(); ++s)
@@ -42,7 +42,8 @@ Batch truncated(const Batch& b, std::int64_t length) {
   if (pairs) truncate(cut.source_ids, cut.source_starts, length);
   cut.target_rows.clear();
   cut.targets.clear();
-  // A decoder's row predicts the token of the next row, which has to be there; an encoder-decoder's its own.
+  // A decoder's row predicts the token of the next row, which must be kept too; an encoder-decoder's row its
+  // own token.
   const std::int64_t predicting = pairs ? length : length - 1;
   std::size_t s = 0;
   for (std::size_t t = 0; t < b.targets.size(); ++t) {
@@ -70,7 +71,7 @@ Batch reshaped(const Batch& b, std::int64_t length) {
   for (std::size_t t = 0; t < b.targets.size(); ++t) {
     const std::int32_t row = b.target_rows[t];
     if (b.positions[static_cast<std::size_t>(row)] % length == length - 1)
-      continue;  // another sequence's first
+      continue;  // the next token begins another sequence
     cut.target_rows.push_back(row);
     cut.targets.push_back(b.targets[t]);
   }

@@ -1,5 +1,5 @@
-// The micro-batches of a run with data efficiency: another source's, cut to what their step is to learn from.
-// Like those of every source they are a function of epoch and index: nothing is saved to resume, and all
+// The micro-batches of a run with data efficiency: batches of another source, cut to the part that their step
+// trains on. They are a function of epoch and index, as in every source: nothing is saved to resume, and all
 // ranks agree.
 #pragma once
 #include <string>
@@ -11,21 +11,22 @@
 
 namespace ft {
 
-// Sequences, sources and targets of at most `length` tokens: their first.
+// Keeps the first `length` tokens of each sequence, source and target.
 Batch truncated(const Batch&, std::int64_t length);
-// Longer sequences become several of `length` tokens, the last of what is left. Not for encoder-decoders.
+// Splits longer sequences into several of `length` tokens; the last one holds the rest. Not for
+// encoder-decoders.
 Batch reshaped(const Batch&, std::int64_t length);
 
 class EfficientBatches final : public BatchSource {
  public:
-  // `per_step`: micro-batches of a step, of all ranks. `from` outlives it.
+  // `per_step`: micro-batches of a step, on all ranks together. `from` must outlive this object.
   EfficientBatches(const BatchSource& from, const DataEfficiencyConfig& config, std::int64_t per_step);
 
   std::int64_t batches_per_epoch() const override { return from_.batches_per_epoch(); }
   Batch batch(std::int64_t epoch, std::int64_t i) const override;
   BatchShape shape(std::int64_t epoch, std::int64_t i) const override;
 
-  // What the schedules say of step n = 1, 2, ..., by the names of the log.
+  // Returns the schedules' values in step n = 1, 2, ..., with their names in the log.
   std::vector<std::pair<std::string, double>> schedules(std::int64_t step) const;
 
  private:

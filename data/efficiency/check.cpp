@@ -1,4 +1,4 @@
-// Mistakes in the settings of data efficiency, each by its name.
+// Finds mistakes in the settings of data efficiency, and names the setting.
 #include <algorithm>
 #include <initializer_list>
 #include <set>
@@ -15,7 +15,7 @@ using Parts = std::initializer_list<std::pair<bool, const char*>>;  // given, na
 
 const std::string kMetrics = "data_efficiency.data_sampling.curriculum_learning.curriculum_metrics";
 
-// All of `needed` are given, and none of `useless`.
+// Requires all of `needed`, and none of `useless`.
 void check_parts(const std::string& at, const char* schedule, Parts needed, Parts useless,
                  const Refuse& refuse) {
   for (const auto& [given, name] : needed)
@@ -56,7 +56,7 @@ void check_metric(const CurriculumMetricConfig& m, const std::string& name, cons
   check_schedule(m, at + ".schedule_config", refuse);
 }
 
-// For a metric that cuts samples.
+// Checks a metric that cuts samples.
 void check_cutting(const CurriculumMetricConfig& m, const std::string& name, const Refuse& refuse) {
   const std::string at = kMetrics + "." + name;
   if (m.difficulty_type == DifficultyType::percentile)

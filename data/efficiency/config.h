@@ -1,4 +1,4 @@
-// The settings under `data_efficiency`: names and nesting of DeepSpeed's data efficiency library.
+// Settings under `data_efficiency`, with the names and nesting of DeepSpeed's data efficiency library.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace ft {
 
-// What a curriculum does with a sample that is too difficult yet: it uses a part of it, or another sample.
+// Treatment of a sample that is too difficult yet: a part of it is used, or another sample.
 enum class ClusteringType : std::uint8_t { single_cluster, schedule_based };
 constexpr auto words(ClusteringType) {
   using enum ClusteringType;
@@ -75,7 +75,7 @@ struct CurriculumMetricConfig {
 struct CurriculumMetrics {
   CurriculumMetricConfig seqlen, seqlen_reshape, vocabularyrarity;
 
-  // With their names.
+  // Returns all metrics with their names.
   std::array<std::pair<const char*, const CurriculumMetricConfig*>, 3> all() const {
     return {
         {{"seqlen", &seqlen}, {"seqlen_reshape", &seqlen_reshape}, {"vocabularyrarity", &vocabularyrarity}}};

@@ -10,12 +10,12 @@
 namespace ft {
 namespace {
 
-// What a sample says beside its input_ids: an encoder-decoder's target.
+// Returns the target of an encoder-decoder's sample; empty for decoders.
 std::span<const std::int32_t> target_of(const Dataset& data, std::int64_t sample) {
   return data.seq2seq() ? data[sample].labels : std::span<const std::int32_t>{};
 }
 
-// The places of samples in the order of their values; equal ones in the order of the data.
+// Returns the rank of each sample in the order of values; equal values keep the order of the data.
 std::vector<std::int64_t> places(const std::vector<std::int64_t>& values) {
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -31,7 +31,7 @@ void CurriculumSampler::begin() {
   ends_.clear();
 }
 
-// A new cluster of what is easy enough now, for the step that comes.
+// Adds a cluster of the samples that become easy enough for the next step.
 void CurriculumSampler::grow() {
   std::vector<std::int64_t> limits;
   for (const Difficulty& d : difficulties_) limits.push_back(d.limit(step_ + 1));

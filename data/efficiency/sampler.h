@@ -1,8 +1,8 @@
-// The samples of a run whose curriculum chooses them, as DeepSpeed 0.19.8's DeepSpeedDataSampler does:
-// whenever a difficulty changes, the samples that become easy enough by all metrics are a new cluster. Each
-// sample of a step comes from a cluster that is drawn with the chance of its size; a cluster gives its
-// samples in random order, all of them before it begins again in another. Only the random numbers are ft's
-// own.
+// Chooses the samples of a run with a curriculum, as DeepSpeed 0.19.8's DeepSpeedDataSampler does. Whenever a
+// difficulty changes, the samples that become easy enough by all metrics form a new cluster. Each sample of a
+// step comes from a cluster that is drawn with a probability proportional to its size. A cluster gives all
+// its samples in random order, then begins again in another order. Only the random numbers differ from
+// DeepSpeed's.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -14,12 +14,12 @@ namespace ft {
 
 class CurriculumSampler {
  public:
-  // `per_step`: samples of a step, of all ranks. UserError(Exit::config) where step 1 has nothing to train
-  // on.
+  // `per_step`: samples of a step, on all ranks together. Throws UserError (config) if step 1 has no sample
+  // to train on.
   CurriculumSampler(std::vector<Difficulty> difficulties, std::int64_t per_step, std::uint64_t seed);
 
-  // The samples of an epoch in the order of its steps, as many as there are. A function of the epoch, though
-  // the next epoch is quicker to make than any other.
+  // Returns an epoch's samples in the order of its steps, as many as the data has. The result depends on the
+  // epoch only, but the next epoch is quicker to compute than any other.
   std::vector<std::int64_t> order(std::int64_t epoch);
 
  private:
@@ -37,12 +37,12 @@ class CurriculumSampler {
   std::vector<Difficulty> difficulties_;
   std::int64_t per_step_;
   Random random_;
-  // After `step_` steps, which are `epochs_` epochs.
+  // State after `step_` steps, which are `epochs_` epochs.
   std::int64_t epochs_ = 0, step_ = 0;
-  std::vector<std::int64_t> limits_;  // (metrics)
-  std::vector<bool> joined_;          // (samples) it is in a cluster
+  std::vector<std::int64_t> limits_;  // by metric
+  std::vector<bool> joined_;          // by sample: it is in a cluster
   std::vector<Cluster> clusters_;
-  std::vector<std::uint64_t> ends_;  // (clusters) the samples in it and in those before
+  std::vector<std::uint64_t> ends_;  // by cluster: number of samples in it and in the clusters before
 };
 
 }  // namespace ft

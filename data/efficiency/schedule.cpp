@@ -27,7 +27,7 @@ std::int64_t grown(double t, std::int64_t total, double degree, std::int64_t low
                    std::int64_t unit) {
   const double share = std::pow(t / static_cast<double>(total), 1 / degree);
   const double value = share * static_cast<double>(high - low) + static_cast<double>(low);
-  // From high + unit on, all values become high.
+  // All values from high + unit on become high.
   const auto whole = static_cast<std::int64_t>(std::floor(std::min(value, static_cast<double>(high + unit))));
   return std::min(whole - whole % unit, high);
 }

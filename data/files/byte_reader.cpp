@@ -16,7 +16,7 @@ ByteReader::ByteReader(const DataFile& file)
 bool ByteReader::fill() {
   at_ = 0;
   end_ = 0;
-  // A packed file may give few bytes at a time; the mark at the start needs three.
+  // A compressed file may return few bytes at a time, and the byte order mark has three.
   while (end_ < 3) {
     const std::size_t count = source_->read(block_.data() + end_, block_.size() - end_);
     if (count == 0) break;

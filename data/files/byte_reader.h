@@ -1,5 +1,5 @@
-// The characters of a data file, one block in memory at a time, with the line number of the next one. A line
-// ends with LF, CR LF or CR.
+// Reads the characters of a data file, one block in memory at a time, and counts lines. A line ends with LF,
+// CR LF or CR.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,7 +15,7 @@ class ByteReader {
  public:
   static constexpr int kEnd = -1;
 
-  // A byte order mark at the start is left out.
+  // Skips a byte order mark at the start.
   explicit ByteReader(const DataFile& file);
 
   int peek() {
@@ -29,10 +29,10 @@ class ByteReader {
     line_ += c == '\n' || (c == '\r' && peek() != '\n');
     return c;
   }
-  // Appends the rest of the line without its end; false when there is nothing more.
+  // Appends the rest of the line without its end; returns false at the end of the file.
   bool line(std::string& text);
   void skip_space();
-  // Refuses to make `text` longer than a row may be.
+  // Throws UserError (input) if `text` with `by` more bytes is longer than a row may be.
   void grow(const std::string& text, std::size_t by) const;
 
   Place place() const { return {&name_, line_}; }

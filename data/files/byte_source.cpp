@@ -38,14 +38,14 @@ class PlainFile : public ByteSource {
   std::int64_t total_ = 0;
 };
 
-// Packed bytes as they come, a block at a time.
+// Reads compressed bytes, a block at a time.
 class PackedFile : public ByteSource {
  public:
   explicit PackedFile(const DataFile& file) : file_(file), name_(file.name), block_(std::size_t{1} << 18) {}
   std::int64_t bytes_read() const override { return file_.bytes_read(); }
 
  protected:
-  // Fills the block when it is used up; false at the end of the file.
+  // Fills the block if it is used up; returns false at the end of the file.
   bool more() {
     if (at_ < end_) return true;
     at_ = 0;
@@ -77,7 +77,7 @@ class GzipFile : public PackedFile {
         if (inside_) fail(name_, "cut short: its gzip data does not end");
         break;
       }
-      if (!inside_) inflateReset(&stream_);  // the next of several members
+      if (!inside_) inflateReset(&stream_);  // a further member
       inside_ = true;
       stream_.next_in = reinterpret_cast<Bytef*>(block_.data() + at_);
       stream_.avail_in = static_cast<uInt>(end_ - at_);
@@ -93,7 +93,7 @@ class GzipFile : public PackedFile {
 
  private:
   z_stream stream_{};
-  bool inside_ = true;  // of a member; a file holds at least one
+  bool inside_ = true;  // in a member; a file holds at least one
 };
 
 class ZstdFile : public PackedFile {
@@ -105,7 +105,7 @@ class ZstdFile : public PackedFile {
   std::size_t read(char* to, std::size_t size) override {
     ZSTD_outBuffer out{to, size, 0};
     while (out.pos == 0) {
-      // What the library holds back comes out before more goes in.
+      // The library must write its buffered output before it takes more input.
       if (!more() && !held_) {
         if (inside_) fail(name_, "cut short: its zstd data does not end");
         break;
@@ -124,8 +124,8 @@ class ZstdFile : public PackedFile {
 
  private:
   std::unique_ptr<ZSTD_DStream, std::size_t (*)(ZSTD_DStream*)> stream_;
-  bool inside_ = true;  // of a frame; a file holds at least one
-  bool held_ = false;   // the last output was full: there may be more
+  bool inside_ = true;  // in a frame; a file holds at least one
+  bool held_ = false;   // the last output was full, so more may follow
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The bytes of a data file, decompressed if need be: .gz by zlib, .zst by libzstd.
+// Reads the bytes of a data file, and decompresses .gz with zlib and .zst with libzstd.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,7 +10,8 @@ namespace ft {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Up to `size` bytes; 0 at the end. UserError (exit 3) when reading fails, or what is packed is damaged.
+  // Reads up to `size` bytes; returns 0 at the end. Throws UserError (input) if reading fails, or compressed
+  // data is damaged.
   virtual std::size_t read(char* to, std::size_t size) = 0;
   virtual std::int64_t bytes_read() const = 0;  // of the file on disk
 };

@@ -35,12 +35,12 @@ bool is_table(const fs::path& file) {
 }
 bool is_text(const fs::path& file) { return kind_of_file(file) == ".txt"; }
 
-// What datasets and the hub write about data.
+// Returns true for files in which datasets and the hub describe data.
 bool is_about_data(const std::string& name) {
   return name == "dataset_info.json" || name == "dataset_infos.json";
 }
 
-// Data that ft does not read, as opposed to notes beside data.
+// Returns true for data that ft cannot read; notes are not data.
 bool is_other_data(const fs::path& file) {
   return has(kOtherPacking, extension_of(file)) ||
          (has(kPacked, extension_of(file)) && !is_table(file) && !is_text(file));
@@ -58,7 +58,7 @@ bool is_other_data(const fs::path& file) {
   throw UserError(Exit::input, str(printable(name), ": unknown kind of data file; ft reads ", kReadable));
 }
 
-// The setting of a dataset's path, with its place.
+// Returns the name of a dataset's path setting, for messages.
 std::string path_setting(const DatasetConfig& dataset, const std::string& setting) {
   return (dataset.place.empty() ? "" : dataset.place + ": ") + setting + ".path";
 }
@@ -80,7 +80,7 @@ std::vector<DataFile> folder_files(const std::string& path, const fs::path& fold
     const std::string name = it->path().filename().string();
     if (name.starts_with('.') || it->is_directory() || is_about_data(name)) continue;
     const DataFile file{it->path(), (fs::path(path) / name).string()};
-    // Notes beside the data are no data; data that would be left out in silence is an error.
+    // Notes are skipped. Data that would be skipped silently is an error.
     if (is_other_data(file.path)) refuse_extension(file.name, file.path);
     if (is_table(file.path)) files.push_back(file);
     if (is_text(file.path)) texts.push_back(file);
@@ -116,7 +116,7 @@ std::vector<DataFile> single_file(const std::string& path, const fs::path& full)
   return {{full, path}};
 }
 
-// A folder whose parts have names of their own.
+// Returns the files of a folder with a known layout, such as splits.
 std::vector<DataFile> laid_out_files(const fs::path& folder, const std::string& name,
                                      const DatasetConfig& dataset, const std::string& setting) {
   return is_saved_dataset(folder) ? saved_files(folder, name, dataset, setting)
@@ -133,7 +133,7 @@ std::vector<DataFile> hub_files(const DatasetConfig& dataset, const DataPlaces& 
   return laid_out_files(*folder, dataset.path, dataset, setting);
 }
 
-// Settings that say nothing of what is on this machine.
+// Throws UserError (config) for settings that have no meaning for a local file or folder.
 void refuse_settings(const DatasetConfig& d, bool folder, const std::string& setting) {
   const auto refuse = [&](const char* what, const char* why) {
     throw UserError(Exit::config, str(setting, ".", what, ": ", printable(d.path), " ", why));

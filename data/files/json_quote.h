@@ -1,4 +1,4 @@
-// Writes texts as JSON has them.
+// Writes texts as JSON strings.
 #pragma once
 #include <string>
 #include <string_view>

@@ -40,7 +40,7 @@ class RowHandler : public JsonEvents {
   void on_bool(bool v) override { other(v ? "true" : "false"); }
   void on_null() override {
     if (field_ && !in_list() && !field_->required)
-      field_ = nullptr;  // as if it were absent
+      field_ = nullptr;  // as if the field were absent
     else
       other("null");
   }
@@ -61,8 +61,8 @@ class RowHandler : public JsonEvents {
   std::vector<std::string> names;
 
  private:
-  // The requested field that a value belongs to, which is now found; null when the field is not requested, or
-  // its list is not read.
+  // Returns the requested field whose value begins here, and marks it as found; null if the field is not
+  // requested, or its list is not read.
   Field* value(const std::string& what) {
     if (depth_ == 0) at_.fail(str("the row is ", what, ", not an object"));
     if (field_) field_->found = true;
@@ -92,7 +92,7 @@ class RowHandler : public JsonEvents {
 
 constexpr JsonRules kRules{.max_bytes = static_cast<std::size_t>(kLongestRow), .non_finite = NonFinite::kept};
 
-// The parser takes a zero byte for the end of its input.
+// Throws UserError (input) for a zero byte, because the parser would take it for the end of its input.
 void refuse_zero_bytes(std::string_view row, const Place& at) {
   if (row.find('\0') != std::string_view::npos) {
     const std::string_view before = row.substr(0, row.find('\0'));

@@ -1,5 +1,5 @@
-// Reads the fields that a format wants out of one row, an object in JSON, without building a tree: a row of a
-// million token ids is read into its list at once.
+// Reads the fields that a format needs from one row, a JSON object, without building a tree. A row of a
+// million token ids is read directly into its list.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,23 +15,23 @@ namespace ft {
 struct Field {
   enum class Kind { text, integers };
 
-  std::string name;  // in the file
+  std::string name;  // the column's name in the file
   Kind kind = Kind::text;
   bool required = true;      // null counts as absent
-  bool may_be_list = false;  // instead of a text: is_list says so, and what is in it is not read
+  bool may_be_list = false;  // a text may be a list: then is_list is set, and the list is not read
   bool found = false, is_list = false;
   std::string text{};
   std::vector<std::int64_t> integers{};
 };
 
-// Fills `fields`. Throws a UserError that names the line, and the column of what is not JSON, when the text
-// is no object, a field has another type or is given twice, or a required one is absent.
+// Fills `fields`. Throws UserError (input), which names the line and, for broken JSON, the column, if the
+// text is not an object, a field has another type or is given twice, or a required field is absent.
 void read_fields(std::string_view row, const Place& at, std::span<Field> fields);
 
-// The whole row as a tree, for formats with lists of objects. Throws as read_fields does.
+// Reads the complete row as a tree, for formats with lists of objects. Throws as read_fields does.
 Json read_row(std::string_view row, const Place& at, NonFinite non_finite = NonFinite::kept);
 
-// The names in a row, in its order.
+// Returns the names in a row, in its order.
 std::vector<std::string> row_names(std::string_view row, const Place& at);
 
 }  // namespace ft

@@ -1,4 +1,4 @@
-// A loop over independent items on several threads.
+// Runs a loop over independent items on several threads.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace ft {
 
-// Calls body(i) for every i in [0, n). If some throw, the exception of the smallest i is thrown on, whatever
-// the number of threads.
+// Calls body(i) for every i in [0, n). If some calls throw, the exception of the smallest i is rethrown,
+// whatever the number of threads.
 template <class Body>
 void parallel_for(std::int64_t n, std::int64_t threads, const Body& body) {
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(n));

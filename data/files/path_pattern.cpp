@@ -17,7 +17,7 @@ std::vector<std::string_view> parts_of(std::string_view path) {
   }
 }
 
-// Where the set that begins at pattern[at] ends; npos where it is no set but a bracket.
+// Returns the end of the set that begins at pattern[at]; npos if it is only a bracket.
 std::size_t end_of_set(std::string_view pattern, std::size_t at) {
   const std::size_t first = at + 1 + (pattern.substr(at + 1).starts_with('!'));
   return first < pattern.size() ? pattern.find(']', first + 1) : pattern.npos;
@@ -35,7 +35,7 @@ bool in_set(std::string_view set, char c) {
   return found != without;
 }
 
-// The character that pattern[at] stands for; `at` is left behind it.
+// Matches one character with pattern[at], and moves `at` after it.
 bool one_matches(std::string_view pattern, std::size_t& at, char c) {
   const char p = pattern[at];
   const std::size_t end = p == '[' ? end_of_set(pattern, at) : pattern.npos;
@@ -48,7 +48,7 @@ bool one_matches(std::string_view pattern, std::size_t& at, char c) {
   return p == '?' || p == c;
 }
 
-// When what is behind a star does not match, the last star takes one character more.
+// Matches a name. If the pattern after a star does not match, the last star takes one more character.
 bool name_matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0, n = 0, star = pattern.npos, taken = 0;
   while (n < name.size()) {
@@ -73,7 +73,7 @@ bool name_matches(std::string_view pattern, std::string_view name) {
 
 bool path_matches(std::string_view pattern, std::string_view path) {
   const auto patterns = parts_of(pattern), names = parts_of(path);
-  // reached[n]: the patterns so far match the first n names.
+  // reached[n]: the parts of the pattern so far match the first n names.
   std::vector<bool> reached(names.size() + 1);
   reached[0] = true;
   for (std::size_t p = 0; p < patterns.size(); ++p) {
@@ -82,7 +82,7 @@ bool path_matches(std::string_view pattern, std::string_view path) {
     bool before = false;
     for (std::size_t n = 0; n <= names.size(); ++n) {
       if (folders) {
-        next[n] = last ? before : before || reached[n];  // at the end it stands for a name at least
+        next[n] = last ? before : before || reached[n];  // a last ** matches at least one name
         before = before || reached[n];
       } else {
         next[n] = n > 0 && reached[n - 1] && name_matches(patterns[p], names[n - 1]);

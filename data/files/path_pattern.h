@@ -1,10 +1,10 @@
-// Patterns of paths as the cards of data sets have them: *, ? and [a-z] within a name, ** for any folders.
+// Matches paths with the patterns of data sets' cards: *, ? and [a-z] within a name, ** for any folders.
 #pragma once
 #include <string_view>
 
 namespace ft {
 
-// Both with "/" between names. In time that is a product of their lengths.
+// Both have "/" between names. Takes time proportional to the product of their lengths.
 bool path_matches(std::string_view pattern, std::string_view path);
 
 }  // namespace ft

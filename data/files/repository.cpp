@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostFiles = 1'000'000;
 
-// A split and the files that belong to it.
+// A split and the patterns of its files.
 struct Split {
   std::string name;
   std::vector<std::string> patterns;
@@ -27,17 +27,17 @@ struct Configuration {
   std::string name;
   bool is_default = false;
   std::string data_dir;
-  std::vector<Split> splits;  // none: by names
+  std::vector<Split> splits;  // empty: found by names
 };
 
-// The card's own text: what lies between two lines of three dashes.
+// Returns the card's settings: the text between two lines of three dashes.
 std::string front_matter(const std::string& card) {
   if (!card.starts_with("---\n") && !card.starts_with("---\r\n")) return "";
   const std::size_t begin = card.find('\n') + 1, end = card.find("\n---", begin - 1);
   return end == card.npos ? "" : card.substr(begin, end + 1 - begin);
 }
 
-// "a", or ["a", "b"].
+// Reads "a" or ["a", "b"].
 std::vector<std::string> texts_of(const Json& value, const std::string& where) {
   std::vector<std::string> texts;
   const auto add = [&](const Json& v) {
@@ -114,8 +114,8 @@ Configuration choose_configuration(const std::vector<Configuration>& all, const 
                                    ".name to one of ", there));
 }
 
-// Data files below a folder, their paths in it, sorted. Hidden ones and those of folders like __pycache__ are
-// nobody's data.
+// Returns the data files below a folder, as sorted paths relative to it. Hidden files and folders such as
+// __pycache__ are skipped.
 std::vector<std::string> data_below(const fs::path& folder, const std::string& name) {
   std::vector<std::string> files;
   std::error_code error;
@@ -136,7 +136,7 @@ std::vector<std::string> data_below(const fs::path& folder, const std::string& n
   return files;
 }
 
-// In the order of the patterns.
+// Returns the files that match, in the order of the patterns.
 std::vector<std::string> matching(const std::vector<std::string>& files, const std::string& folder,
                                   const std::vector<std::string>& patterns) {
   std::vector<std::string> found;
@@ -152,7 +152,7 @@ std::vector<std::string> matching(const std::vector<std::string>& files, const s
   return found;
 }
 
-// train of train-00000-of-00002.parquet; empty for other names.
+// Returns the split in a shard's name: train for train-00000-of-00002.parquet; empty for other names.
 std::string split_of_shard(const std::string& file) {
   constexpr std::size_t kDigits = 5;
   const auto digits = [&](std::size_t at) {
@@ -166,7 +166,7 @@ std::string split_of_shard(const std::string& file) {
   return file[of - kDigits - 1] == '-' ? file.substr(0, of - kDigits - 1) : "";
 }
 
-// data/NAME-00000-of-00002.parquet: each NAME is a split.
+// Finds splits by shards: each NAME of data/NAME-00000-of-00002.parquet is a split.
 std::vector<Split> sharded_splits(const std::vector<std::string>& files, const std::string& folder) {
   std::vector<Split> splits;
   for (const std::string& file : matching(files, folder, {"data/*"})) {
@@ -179,7 +179,7 @@ std::vector<Split> sharded_splits(const std::vector<std::string>& files, const s
   return splits;
 }
 
-// By words in the names of folders, or else of files.
+// Finds splits by words in the names of folders, or else of files.
 std::vector<Split> splits_by_words(const std::vector<std::string>& files, const std::string& folder) {
   static const std::pair<const char*, std::vector<const char*>> kWords[] = {
       {"train", {"train", "training"}},
@@ -205,7 +205,7 @@ std::vector<Split> splits_by_words(const std::vector<std::string>& files, const 
   return {{"train", {"**"}}};
 }
 
-// One name for kinds that count as the same: a data set is of its most common kind.
+// Returns one name for equivalent kinds of files: a data set has its most common kind.
 std::string kind_as_data(const std::string& file) {
   const std::string kind = kind_of_file(file);
   if (kind == ".jsonl" || kind == ".ndjson") return ".json";
@@ -237,7 +237,7 @@ std::vector<DataFile> repository_files(const fs::path& folder, const std::string
   const std::string wanted = choose_split(dataset, names, name, setting);
   const auto it = std::find(names.begin(), names.end(), wanted);
   const Split& split = chosen.splits[static_cast<std::size_t>(it - names.begin())];
-  for (const std::string& pattern : split.patterns)  // of words in names some match nothing
+  for (const std::string& pattern : split.patterns)  // patterns made from words may match nothing
     if (by_card && matching(all, chosen.data_dir, {pattern}).empty())
       throw UserError(Exit::input, str(printable(name), ": no file of split ", printable(wanted, 60),
                                        " is there for ", printable(pattern, 120)));

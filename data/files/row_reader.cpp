@@ -34,7 +34,7 @@ class LineRows : public RowReader {
   ByteReader in_;
 };
 
-// Finds the end of each element of the array; the parser of rows checks that it is JSON.
+// Reads the elements of a JSON array. It only finds their ends; the parser of rows checks their JSON.
 class ArrayRows : public RowReader {
  public:
   explicit ArrayRows(const DataFile& file) : in_(file) {

@@ -1,5 +1,5 @@
-// Folders as datasets' save_to_disk writes them: Arrow files that state.json names in order, or a folder of
-// that kind for each split, which dataset_dict.json names.
+// Finds the files of folders written by datasets' save_to_disk: Arrow files that state.json names in order,
+// or one such folder for each split, which dataset_dict.json names.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -12,13 +12,13 @@ namespace ft {
 
 bool is_saved_dataset(const std::filesystem::path& folder);
 
-// The files of the split that the dataset asks for (none: of train, or of the only one). `name` is the folder
-// in messages, `setting` the dataset. Throws a UserError (exit 3).
+// Returns the files of the split that the dataset's settings name (none: train, or the only split). `name`
+// names the folder in messages, `setting` the dataset. Throws UserError (input).
 std::vector<DataFile> saved_files(const std::filesystem::path& folder, const std::string& name,
                                   const DatasetConfig& dataset, const std::string& setting);
 
-// The one of `splits` that the dataset asks for; without a word of it train, or the only one. Throws a
-// UserError that names those there are.
+// Returns the one of `splits` that the dataset's settings name, else train, or the only split. Throws
+// UserError, which lists the splits.
 std::string choose_split(const DatasetConfig& dataset, const std::vector<std::string>& splits,
                          const std::string& name, const std::string& setting);
 

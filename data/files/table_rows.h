@@ -1,5 +1,5 @@
-// Rows of files that are no JSON: tables (.csv, .tsv) and lines of text (.txt). Each row becomes an object in
-// JSON, so that formats see one kind of row.
+// Reads rows of files without JSON: tables (.csv, .tsv) and lines of text (.txt). Each row becomes a JSON
+// object, so that formats see one kind of row.
 #pragma once
 #include <memory>
 
@@ -8,11 +8,11 @@
 
 namespace ft {
 
-// RFC 4180 with `separator`: the first row names the columns; a field in quotes may hold separators, line
+// Reads RFC 4180 with `separator`: the first row names the columns; a quoted field may hold separators, line
 // ends and doubled quotes. Every value is a text.
 std::unique_ptr<RowReader> open_table(const DataFile& file, char separator);
 
-// {"text": line} for every line that is not blank.
+// Reads each line that is not blank as {"text": line}.
 std::unique_ptr<RowReader> open_text_lines(const DataFile& file);
 
 }  // namespace ft

@@ -12,7 +12,7 @@ constexpr int kDeepest = 32;
 
 struct Line {
   std::size_t indent;
-  std::string_view text;  // without indentation, comment and white space at its end
+  std::string_view text;  // without indentation, comment and trailing white space
   std::int64_t number;
 };
 
@@ -23,7 +23,7 @@ std::string_view without_end(std::string_view text) {
   return text;
 }
 
-// A # begins a comment behind a blank and outside of quotes.
+// Removes a comment: a # after a blank, outside of quotes.
 std::string_view without_comment(std::string_view text) {
   char quote = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -72,7 +72,7 @@ class Yaml {
   bool more(std::size_t indent) const { return at_ < lines_.size() && lines_[at_].indent == indent; }
   static bool is_item(std::string_view text) { return text == "-" || text.starts_with("- "); }
 
-  // Where the colon behind a key is.
+  // Returns the position of the colon after a key.
   static std::size_t colon_of(std::string_view text) {
     if (text.starts_with('{') || text.starts_with('[')) return text.npos;
     if (text.starts_with('"') || text.starts_with('\'')) {
@@ -84,7 +84,7 @@ class Yaml {
     return text.npos;
   }
 
-  // The block that begins in this line.
+  // Reads the block that begins in this line.
   Json block(int depth) {
     if (depth > kDeepest) fail("nested too deeply");
     const Line& line = lines_[at_];
@@ -105,7 +105,7 @@ class Yaml {
         list.push_back(inner(indent, depth));
         continue;
       }
-      line.indent += begin;  // what stands behind the dash is a block of its own
+      line.indent += begin;  // the text after the dash is a block
       line.text.remove_prefix(begin);
       list.push_back(block(depth + 1));
     }
@@ -125,7 +125,7 @@ class Yaml {
     return object;
   }
 
-  // Behind a key: in its line, or in the lines below it.
+  // Reads the value after a key, from its line or the lines below.
   Json value_behind(std::size_t colon, std::size_t indent, int depth) {
     std::string_view rest = lines_[at_].text.substr(colon + 1);
     rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
@@ -139,7 +139,7 @@ class Yaml {
     return inner(indent, depth);
   }
 
-  // A block that is indented more; null where there is none.
+  // Reads a block with deeper indentation; null if there is none.
   Json inner(std::size_t indent, int depth) {
     if (at_ == lines_.size() || lines_[at_].indent <= indent) return nullptr;
     return block(depth + 1);
@@ -162,7 +162,7 @@ class Yaml {
     return true;
   }
 
-  // A text, [a, b] or {a: b} in one line; a text without quotes ends at one of `ends`.
+  // Reads a text, [a, b] or {a: b} in one line; a text without quotes ends at one of `ends`.
   Json flow(std::string_view& in, int depth, std::string_view ends) {
     if (depth > kDeepest) fail("nested too deeply");
     skip_blanks(in);

@@ -15,10 +15,10 @@ Bleu score(const Counts& counts) {
   Bleu b{.hypothesis_tokens = counts[0].hypothesis, .reference_tokens = counts[0].reference};
   const auto c = static_cast<double>(b.hypothesis_tokens), r = static_cast<double>(b.reference_tokens);
   if (c < r) b.brevity_penalty = c > 0 ? std::exp(1 - r / c) : 0;
-  if (counts[0].matched == 0) return b;  // then no order has any
+  if (counts[0].matched == 0) return b;  // no order has matches
   double unmatched = 1, logarithms = 0;
   for (std::size_t n = 0; n < kOrders; ++n) {
-    if (counts[n].hypothesis == 0) return b;  // hypotheses too short for this order: 0, as sacreBLEU says
+    if (counts[n].hypothesis == 0) return b;  // hypotheses are too short for this order: 0, as in sacreBLEU
     if (counts[n].matched == 0) unmatched *= 2;
     const double matched = counts[n].matched > 0 ? static_cast<double>(counts[n].matched) : 1 / unmatched;
     b.precisions[n] = 100 * matched / static_cast<double>(counts[n].hypothesis);

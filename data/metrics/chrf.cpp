@@ -14,7 +14,7 @@ double corpus_chrf(std::span<const std::string> hypotheses, std::span<const std:
     const Symbols h = characters(hypotheses[i]), r = characters(references[i]);
     for (std::size_t n = 0; n < counts.size(); ++n) {
       NgramCount count = count_ngrams(h, r, n + 1);
-      if (count.reference == 0) count.hypothesis = 0;  // sacreBLEU's: nothing that could have been hit
+      if (count.reference == 0) count.hypothesis = 0;  // as in sacreBLEU: no match is possible
       counts[n] += count;
     }
   }

@@ -9,13 +9,13 @@
 namespace ft::metrics {
 namespace {
 
-// A row of the table t(i, j), the length of what the first i rows and the first j columns have in common, by
-// its differences: bit j is 0 where t(i, j + 1) = t(i, j) + 1.
+// A row of the table t(i, j), the length of the longest common subsequence of the first i rows and the first
+// j columns. It stores differences: bit j is 0 if t(i, j + 1) = t(i, j) + 1.
 using Row = std::vector<std::uint64_t>;
 
 constexpr std::size_t kBits = 64;
 
-// t(i, j)
+// Returns t(i, j) for row i.
 std::int64_t length_at(const Row& row, std::size_t j) {
   std::int64_t ones = 0;
   for (std::size_t w = 0; w < j / kBits; ++w) ones += std::popcount(row[w]);
@@ -34,7 +34,8 @@ class Table {
   }
   Row first() const { return Row(marked_.size(), ~std::uint64_t{0}); }
 
-  // Row i + 1 of row i: v = (v + (v & m)) | (v & ~m), where m marks the columns that have row i's symbol.
+  // Makes row i + 1 from row i: v = (v + (v & m)) | (v & ~m). The mask m marks the columns that have row i's
+  // symbol.
   void next(Row& v, Symbol symbol) {
     const auto found = places_.find(symbol);
     if (found == places_.end()) return;
@@ -61,11 +62,11 @@ class Table {
 
   std::unordered_map<Symbol, Places> places_;  // ascending
   std::unordered_map<Symbol, Row>
-      frequent_;  // fewer than 64: those that are in more columns than a row has words
-  Row marked_;    // all others, one at a time
+      frequent_;  // masks of symbols in more columns than a row has words: fewer than 64
+  Row marked_;    // the mask of any other symbol, one at a time
 };
 
-// Rows 0 to n, of which only some are kept; those between them are made again when they are asked for.
+// Rows 0 to n. Only some are kept; at() computes those between them again.
 class Rows {
  public:
   Rows(const Symbols& rows, const Symbols& columns)
@@ -76,7 +77,7 @@ class Rows {
       table_.next(v, rows[i]);
     }
   }
-  // Rows i - 1 and i, for i from 1 on, until the next call.
+  // Returns rows i - 1 and i, for i from 1 on. They live until the next call.
   std::pair<const Row&, const Row&> at(std::size_t i) {
     const std::size_t block = (i - 1) / step_, begin = block * step_;
     if (block_.empty() || begin != begin_) {
@@ -112,7 +113,7 @@ std::vector<std::size_t> lcs_rows(const Symbols& rows, const Symbols& columns) {
   for (std::size_t i = rows.size(), j = columns.size(); i > 0 && j > 0; --i) {
     const auto [above, row] = table.at(i);
     std::int64_t here = length_at(row, j), higher = length_at(above, j);
-    // to the left as long as t(i, j - 1) > t(i - 1, j)
+    // Go left as long as t(i, j - 1) > t(i - 1, j).
     while (j > 0 && rows[i - 1] != columns[j - 1] && here - grows(row, j - 1) > higher) {
       here -= grows(row, j - 1);
       higher -= grows(above, j - 1);

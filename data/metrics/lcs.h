@@ -8,11 +8,12 @@
 
 namespace ft::metrics {
 
-// How long it is. Memory for m / 64 words.
+// Returns its length. Needs memory for m / 64 words.
 std::int64_t lcs_length(const Symbols& rows, const Symbols& columns);
 
-// Which of the rows' symbols are in it, ascending: of several subsequences the one that is read out of the
-// table from its end, going to the row above before the column to the left where both are as good. Memory for
+// Returns the indices of the rows' symbols that are in it, ascending. Of several longest subsequences it is
+// the one read from the table's end, going to the row above before the column to the left if both are equally
+// good. Needs memory for
 // 2 sqrt(n) m / 64 words.
 std::vector<std::size_t> lcs_rows(const Symbols& rows, const Symbols& columns);
 

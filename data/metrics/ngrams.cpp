@@ -22,7 +22,7 @@ std::vector<Ngram> sorted_ngrams(const Symbols& text, std::size_t n) {
 
 NgramCount count_ngrams(const Symbols& hypothesis, const Symbols& reference, std::size_t n) {
   const std::vector<Ngram> h = sorted_ngrams(hypothesis, n), r = sorted_ngrams(reference, n);
-  std::vector<Ngram> both;  // of an n-gram that both have, the smaller number of copies
+  std::vector<Ngram> both;  // for an n-gram in both, the smaller number of copies
   std::set_intersection(h.begin(), h.end(), r.begin(), r.end(), std::back_inserter(both), before);
   const auto size = [](const std::vector<Ngram>& v) { return static_cast<std::int64_t>(v.size()); };
   return {size(h), size(r), size(both)};

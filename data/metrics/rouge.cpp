@@ -13,7 +13,7 @@
 namespace ft::metrics {
 namespace {
 
-// of matched out of the hypothesis' and the reference's: 2 P R / (P + R)
+// Returns 2 P R / (P + R) of `matched` among the hypothesis' and the reference's runs.
 double f_measure(const NgramCount& c) {
   return c.matched > 0 ? 2 * static_cast<double>(c.matched) / static_cast<double>(c.hypothesis + c.reference)
                        : 0;
@@ -21,7 +21,7 @@ double f_measure(const NgramCount& c) {
 
 std::int64_t size(const Symbols& words) { return static_cast<std::int64_t>(words.size()); }
 
-// The words of each line that is not empty.
+// Returns the words of each non-empty line.
 std::vector<Symbols> lines_of(std::string_view text, Vocabulary& words, bool use_stemmer) {
   std::vector<Symbols> lines;
   for (std::size_t begin = 0, end = 0; end != std::string_view::npos; begin = end + 1) {
@@ -32,7 +32,7 @@ std::vector<Symbols> lines_of(std::string_view text, Vocabulary& words, bool use
   return lines;
 }
 
-// A word counts as often as both texts have it at most.
+// Counts each word at most as often as it occurs in both texts.
 NgramCount union_of_lines(const std::vector<Symbols>& h, const std::vector<Symbols>& r) {
   NgramCount count;
   std::map<Symbol, std::int64_t> left_h, left_r;

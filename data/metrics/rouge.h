@@ -6,13 +6,13 @@
 
 namespace ft::metrics {
 
-// 0 to 1: words, pairs of words, the longest common subsequence; rougeLsum: of each line of the reference
-// what it has in common with all lines of the hypothesis.
+// Scores from 0 to 1, of words, pairs of words, and the longest common subsequence. rougeLsum compares each
+// line of the reference with all lines of the hypothesis.
 struct Rouge {
   double rouge1 = 0, rouge2 = 0, rougeL = 0, rougeLsum = 0;
 };
 
-// hypotheses[i] belongs to references[i]. use_stemmer: of words their stems.
+// Returns the mean over the pairs hypotheses[i], references[i]. use_stemmer: compares the stems of words.
 Rouge mean_rouge(std::span<const std::string> hypotheses, std::span<const std::string> references,
                  bool use_stemmer = false);
 

@@ -12,7 +12,7 @@ namespace {
 
 using Pair = std::pair<std::string_view, std::string_view>;
 
-// Words that the rules get wrong.
+// Exceptions from the rules.
 constexpr std::array kIrregular = {
     Pair{"skies", "sky"},      Pair{"sky", "sky"},          Pair{"dying", "die"},
     Pair{"lying", "lie"},      Pair{"tying", "tie"},        Pair{"news", "news"},
@@ -23,14 +23,14 @@ constexpr std::array kIrregular = {
 
 bool is_vowel(char c) { return std::string_view("aeiou").find(c) != std::string_view::npos; }
 
-// Consonants among the letters. A y is a consonant at the beginning and after a vowel.
+// Marks the consonants among the letters. A y is a consonant at the beginning and after a vowel.
 std::vector<bool> consonants(std::string_view word) {
   std::vector<bool> out;
   for (const char c : word) out.push_back(c == 'y' ? out.empty() || !out.back() : !is_vowel(c));
   return out;
 }
 
-// m of [C](VC)^m[V], runs of consonants and of vowels.
+// Returns m of [C](VC)^m[V], runs of consonants and of vowels.
 int measure(std::string_view stem) {
   const std::vector<bool> c = consonants(stem);
   int m = 0;
@@ -49,7 +49,8 @@ bool ends_in_double_consonant(std::string_view stem) {
   return stem.size() >= 2 && stem.back() == stem[stem.size() - 2] && ends_in_consonant(stem);
 }
 
-// *o: consonant, vowel, consonant that is not w, x or y; of two letters vowel and consonant.
+// Porter's condition *o: ends in consonant, vowel, and a consonant that is not w, x or y; a word of two
+// letters in vowel and consonant.
 bool ends_short(std::string_view stem) {
   const std::vector<bool> c = consonants(stem);
   const std::size_t n = c.size();
@@ -62,7 +63,7 @@ struct Rule {
   std::string_view suffix, replacement;
 };
 
-// The first rule whose suffix the word has decides, whether what is before the suffix is long enough or not.
+// Applies the first rule whose suffix the word has, if the rest is long enough; later rules are not tried.
 void apply(std::string& word, std::span<const Rule> rules, int least_measure) {
   for (const Rule& rule : rules) {
     if (!word.ends_with(rule.suffix)) continue;
@@ -72,7 +73,7 @@ void apply(std::string& word, std::span<const Rule> rules, int least_measure) {
   }
 }
 
-// Plurals.
+// Removes plurals.
 void step_1a(std::string& word) {
   static constexpr std::array kRules = {Rule{"sses", "ss"}, Rule{"ies", "i"}, Rule{"ss", "ss"},
                                         Rule{"s", ""}};
@@ -80,7 +81,7 @@ void step_1a(std::string& word) {
   apply(word, kRules, 0);
 }
 
-// What -ed and -ing leave behind.
+// Repairs the end of a word after -ed or -ing was removed.
 void mend(std::string& word) {
   for (const std::string_view end : {"at", "bl", "iz"})
     if (word.ends_with(end)) return word.push_back('e');
@@ -114,7 +115,7 @@ void step_1c(std::string& word) {
     word.back() = 'i';
 }
 
-// Double suffixes.
+// Shortens double suffixes.
 void step_2(std::string& word) {
   static constexpr std::array kRules = {
       Rule{"ational", "ate"}, Rule{"tional", "tion"}, Rule{"enci", "ence"},   Rule{"anci", "ance"},
@@ -127,7 +128,7 @@ void step_2(std::string& word) {
     return std::string_view(word).substr(0, word.size() - suffix);
   };
   while (word.ends_with("alli") && measure(before(4)) > 0) word.resize(word.size() - 2);
-  if (word.ends_with("logi")) {  // the l counts for the stem: geo, theo
+  if (word.ends_with("logi")) {  // the l belongs to the stem: geo, theo
     if (measure(before(3)) > 0) word.pop_back();
     return;
   }

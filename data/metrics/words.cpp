@@ -24,14 +24,15 @@ void each_character(std::string_view text, Each each) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_stop(char c) { return c == '.' || c == ','; }
-// ASCII's punctuation but ' , - . and the space.
+// Returns true for ASCII's punctuation except ' , - . and for the space.
 bool stands_alone(char c) {
   return c >= ' ' && c <= '~' && !is_digit(c) && !(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') &&
          std::string_view("',-.").find(c) == std::string_view::npos;
 }
 
-// Wherever two bytes match, from left to right and never overlapping: before, the first, a space, the second,
-// after. Bytes do for characters here: those that are looked for are ASCII's or the opposite of some of them.
+// Parts each pair of bytes that matches, from left to right without overlap: writes `before`, the first byte,
+// a space, the second byte, `after`. Bytes can stand for characters, because the conditions are about ASCII
+// characters only.
 std::string part_pairs(std::string_view text, bool (*matches)(char, char), std::string_view before,
                        std::string_view after) {
   std::string out;
@@ -85,7 +86,7 @@ std::string tokenize_13a(std::string_view text) {
   std::string apart = " ";
   for (const char c : s) stands_alone(c) ? apart.append({' ', c, ' '}) : apart.append(1, c);
   apart += ' ';
-  // stops stay inside numbers; a dash goes behind a digit
+  // Stops stay inside numbers; a dash is parted from a digit before it.
   apart = part_pairs(
       apart, [](char a, char b) { return !is_digit(a) && is_stop(b); }, "", " ");
   apart = part_pairs(
@@ -105,8 +106,8 @@ std::vector<std::string> tokenize_rouge(std::string_view text, bool stem) {
   each_character(text, [&](char32_t c, std::string_view) {
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) return letter(static_cast<char>(c));
     if (c >= 'A' && c <= 'Z') return letter(static_cast<char>(c - 'A' + 'a'));
-    // the only others whose lower case has letters of ASCII
-    constexpr char32_t kKelvin = 0x212A, kDottedI = 0x0130;  // K; I and a mark, which ends the word
+    // No other characters have a lower case with ASCII letters.
+    constexpr char32_t kKelvin = 0x212A, kDottedI = 0x0130;  // K; I and a combining dot, which ends the word
     if (c == kKelvin) return letter('k');
     if (c == kDottedI) letter('i');
     inside = false;

@@ -1,5 +1,5 @@
-// How the metrics cut a text: as the Python packages do, so that the scores are theirs. Texts are UTF-8; an
-// invalid byte counts as a character of its own.
+// Cuts a text into words or characters for the metrics, as the Python packages do, so that scores are equal
+// to theirs. Texts are UTF-8; an invalid byte counts as one character.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -9,23 +9,22 @@
 
 namespace ft::metrics {
 
-// A word, by its number in a Vocabulary, or a character.
+// A word's number in a Vocabulary, or a character.
 using Symbol = std::uint32_t;
 using Symbols = std::vector<Symbol>;
 
-// At white space as Python's str.split() knows it: Unicode's, and the separators U+001C to U+001F.
+// Splits at white space as Python's str.split() does: at Unicode's, and at the separators U+001C to U+001F.
 std::vector<std::string_view> split(std::string_view text);
-// Its characters without that white space.
+// Returns the characters without that white space.
 Symbols characters(std::string_view text);
 
-// WMT's tokens (mteval-v13a.pl), in the form that sacreBLEU calls 13a: words apart from punctuation,
-// separated by spaces.
+// Returns WMT's tokens (mteval-v13a.pl), in sacreBLEU's form 13a: words and punctuation, separated by spaces.
 std::string tokenize_13a(std::string_view text);
-// rouge-score's tokens: runs of a-z and 0-9 of the lower-cased text; everything else separates.
+// Returns rouge-score's tokens: runs of a-z and 0-9 of the lower-cased text; all other characters separate.
 // stem: words of more than three letters are cut to their stems (stemmer.h).
 std::vector<std::string> tokenize_rouge(std::string_view text, bool stem = false);
 
-// Numbers words, so that n-grams are compared quickly.
+// Numbers words, so that n-grams can be compared quickly.
 class Vocabulary {
  public:
   template <class Words>

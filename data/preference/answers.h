@@ -1,4 +1,4 @@
-// What formats of answers that are compared have in common.
+// Helpers shared by formats whose answers are compared.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,24 +8,24 @@
 
 namespace ft {
 
-// A prompt's answer, or its chosen and its rejected one, as a sample.
+// Makes a sample of a prompt with its answer, or with its chosen and its rejected answer.
 Sample answers_sample(const std::vector<std::int32_t>& prompt, const std::vector<std::int32_t>& chosen,
                       const std::vector<std::int32_t>& rejected, float value, bool seq2seq);
 
-// UserError (exit 3) for an id that the model has no embedding for.
+// Throws UserError (input) if the model has no embedding for an id.
 void require_known(const std::vector<std::int32_t>& ids, std::int64_t vocab_size, const Tokenizer&,
                    const Place& at);
 
-// What a row says about its answers beside them.
+// Reads a row's margin or label.
 class AnswerValue {
  public:
   explicit AnswerValue(const FormatContext& context)
       : margin_(column(context.dataset, "margin")), label_(column(context.dataset, "label")) {}
-  float margin(const Json& row, const Place& at) const;  // a number; 0 where there is none
+  float margin(const Json& row, const Place& at) const;  // a number; 0 if absent
   float label(const Json& row, const Place& at) const;   // true or false, or 1 or 0
 
  private:
-  std::string margin_, label_;  // the fields' names in the file
+  std::string margin_, label_;  // the columns' names in the file
 };
 
 }  // namespace ft

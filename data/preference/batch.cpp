@@ -10,13 +10,13 @@ namespace {
 
 std::int32_t count(const std::vector<std::int32_t>& list) { return static_cast<std::int32_t>(list.size()); }
 
-// Those from `from` on; the ones before are there already.
+// Adds the tokens from `from` on; the earlier ones are in the batch already.
 void add_tokens(Batch& b, std::span<const std::int32_t> ids, std::int32_t from) {
   b.input_ids.insert(b.input_ids.end(), ids.begin() + from, ids.end());
   for (std::int32_t t = from; t < std::ssize(ids); ++t) b.positions.push_back(t);
 }
 
-// Targets of a decoder's sequence, whose tokens lie from row `begin` on and whose prompt and answer are one.
+// Adds the targets of a decoder's sequence whose tokens begin at row `begin`.
 void add_targets(Batch& b, const SampleStore::View& s, const AnswerTargets& of, bool prompt,
                  std::int32_t begin) {
   std::int32_t first = count(b.targets);
@@ -30,7 +30,8 @@ void add_targets(Batch& b, const SampleStore::View& s, const AnswerTargets& of, 
       if (!labelled && !prompt) continue;
       if (labelled && !answer) first = count(b.targets);
       answer |= labelled;
-      b.target_rows.push_back(begin + static_cast<std::int32_t>(t) - 1);  // the row before predicts it
+      // The row before predicts this token.
+      b.target_rows.push_back(begin + static_cast<std::int32_t>(t) - 1);
       b.targets.push_back(s.input_ids[t]);
     }
   }
@@ -44,7 +45,7 @@ void add_sequence(Batch& b, const SampleStore::View& s, const AnswerTargets& of,
   b.starts.push_back(count(b.input_ids));
 }
 
-// Tokens of the prompt that both answers read and no target is read from: all but its last.
+// Returns the number of prompt tokens that both answers share and that predict no target: all but the last.
 std::int32_t shared_tokens(const SampleStore::View& chosen, const SampleStore::View& rejected,
                            const AnswerTargets& of) {
   const auto answer =
@@ -61,7 +62,7 @@ void add_whole(Batch& b, std::int32_t begin, std::int32_t shared, std::int32_t o
   b.whole_starts.push_back(count(b.whole_rows));
 }
 
-// The prompt, the chosen answer, the rejected one.
+// Adds the prompt, the chosen answer and the rejected answer.
 void add_sharing(Batch& b, const SampleStore::View& chosen, const SampleStore::View& rejected,
                  const AnswerTargets& of) {
   if (b.whole_starts.empty()) b.whole_starts = {0};
@@ -76,7 +77,7 @@ void add_sharing(Batch& b, const SampleStore::View& chosen, const SampleStore::V
   b.starts.push_back(count(b.input_ids));
 }
 
-// For the sequence that was added last; its answer's first token may be no target.
+// Adds log-probabilities for the last sequence; its answer's first token may not be a target.
 void add_old(Batch& b, std::span<const float> logps) {
   const std::size_t from = b.compared.old.size();
   b.compared.old.resize(b.targets.size(), std::numeric_limits<float>::quiet_NaN());
@@ -94,13 +95,15 @@ void add_one(Batch& b, const Dataset& data, const SampleStore::View& s, const An
   b.compared.first_target.push_back(count(b.targets));
 }
 
-// The longest prompt with the answer of the row before; the first takes the last row's answer.
+// Returns the length of the longest prompt with the answer of the row before; the first row takes the last
+// row's answer.
 std::int64_t longest_mixed(const Batch& b) {
   std::int64_t most = 0;
   const std::size_t n = b.compared.first_answer.size();
   for (std::size_t s = 0; s < n; ++s) {
     const std::size_t other = (s + n - 1) % n;
-    const auto begin = [&](std::size_t i) {  // of an answer: behind the row that predicts its first token
+    // Returns the beginning of an answer: after the row that predicts its first token.
+    const auto begin = [&](std::size_t i) {
       const std::int32_t first = b.compared.first_answer[i];
       const bool any = first < b.compared.first_target[i + 1];
       return any ? b.target_rows[static_cast<std::size_t>(first)] + 1 : b.starts[i + 1];

@@ -1,5 +1,5 @@
-// Prompts that are to be answered: a text, a conversation that the assistant goes on with, or tokens. The row
-// is kept whole, for what rewards the answers; its `answer` is what is right.
+// Reads prompts to be answered: a text, a conversation that the assistant continues, or tokens. The complete
+// row is kept for the rewards; its `answer` is the correct one.
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -47,7 +47,7 @@ class Prompts : public Format {
   }
 
  private:
-  // Under "answer", whatever the row calls it.
+  // Adds "answer" to the row, from the column that has another name in the file.
   void name_answer(Json& row) const {
     if (const auto named = row.find(answer_); named != row.end()) {
       const Json value = *named;
@@ -93,7 +93,7 @@ class Prompts : public Format {
   }
 
   PromptColumn prompt_;
-  std::string ids_, answer_;  // the fields' names in the file
+  std::string ids_, answer_;  // the columns' names in the file
   std::int64_t vocab_size_;
   const Tokenizer* tokenizer_;  // null: prompts are tokens
   ChatColumns columns_;

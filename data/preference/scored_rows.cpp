@@ -14,7 +14,7 @@
 namespace ft {
 namespace {
 
-// The column that holds a row's prompt; null where there is none.
+// Returns the column that holds a row's prompt; null: none.
 const char* prompt_name(const Json& row) {
   for (const char* name : kPromptNames)
     if (row.contains(name)) return name;
@@ -47,7 +47,7 @@ std::vector<ScoredText> ScoredRows::read(const Json& row, const Place& at) const
       "\"rejected\"");
 }
 
-// A pair's answer may be a whole conversation.
+// Returns the tokens of a pair's answer, which may be a complete conversation.
 std::vector<std::int32_t> ScoredRows::answer(const Json& row, const char* name, const Place& at) const {
   const Json& text = row[name];
   const char* const prompt = prompt_name(row);

@@ -1,5 +1,5 @@
-// Rows to be scored as token ids: input_ids as they are, prompt and completion as in training (the end token
-// added), messages, or the two answers of a pair that a reward model learns from.
+// Reads rows to be scored as token ids: input_ids unchanged, prompt and completion as in training (with the
+// end token), messages, or the two answers of a pair that trains a reward model.
 #pragma once
 #include <memory>
 
@@ -7,9 +7,9 @@
 
 namespace ft {
 
-// A text to score, and the name that its score gets in the row.
+// A text to score, and the name of its score in the row.
 struct ScoredText {
-  const char* name;  // reward; of a pair reward_chosen and reward_rejected
+  const char* name;  // reward; for a pair reward_chosen and reward_rejected
   std::vector<std::int32_t> ids;
 };
 
@@ -25,7 +25,7 @@ class ScoredRows {
   std::vector<std::int32_t> answer(const Json& row, const char* name, const Place& at) const;
 
   FormatContext context_;
-  mutable std::shared_ptr<const Format> answers_;  // both are made when they are asked for
+  mutable std::shared_ptr<const Format> answers_;  // both are made when first needed
   mutable std::shared_ptr<RenderedChat> chat_;
 };
 

@@ -1,6 +1,6 @@
-// Answers as texts, or as conversations. Prompt and answer are tokenized as one text, as TRL does: the answer
-// begins where that differs from the prompt's own tokens, so that a last token of the prompt that merges with
-// the answer is the answer's.
+// Reads answers as texts or conversations. Prompt and answer are tokenized as one text, as TRL does. The
+// answer begins where the tokens differ from the prompt's, so a last token of the prompt that merges with the
+// answer belongs to the answer.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -75,7 +75,8 @@ class TextAnswers : public Format {
     sample.written = how;
     return sample;
   }
-  // Answers are compared whole: a message that is not to be trained is refused.
+  // Reads an answer's messages. A message with "train": false is refused, because answers are compared
+  // completely.
   static Messages answer(const Json& list, const std::string& name, const Place& at) {
     Messages messages = read_messages(list, name, at);
     for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -120,7 +121,7 @@ class TextAnswers : public Format {
     }
   }
 
-  // The answers begin where the first of them leaves the prompt's tokens.
+  // Splits prompt and answers at the first position where an answer's tokens differ from the prompt's.
   Sample parted(const Ids& prompt, const Ids& chosen, const Ids& rejected, float value,
                 const Place& at) const {
     const auto alike = [&](const Ids& whole) {
@@ -135,7 +136,7 @@ class TextAnswers : public Format {
                           pairs_ ? answer(rejected, rejected_) : Ids{}, value, false);
   }
 
-  // One end token at the end of a side, as in training on examples.
+  // Adds the end token to a side if it is missing, as in training on examples.
   Ids target(Ids ids) const {
     if (ids.empty() || ids.back() != *tokenizer_.eos()) ids.push_back(*tokenizer_.eos());
     return ids;
@@ -153,7 +154,7 @@ class TextAnswers : public Format {
   }
 
   PromptColumn prompt_;
-  std::string chosen_, rejected_;  // the fields' names in the file
+  std::string chosen_, rejected_;  // the columns' names in the file
   bool pairs_, seq2seq_;
   std::int64_t vocab_size_;
   const Tokenizer& tokenizer_;

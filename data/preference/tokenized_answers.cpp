@@ -1,5 +1,5 @@
-// Answers as tokens: prompt_ids with chosen_ids and rejected_ids, or with completion_ids and a label or a
-// reward. They are used as they are, the end token included.
+// Reads answers as tokens: prompt_ids with chosen_ids and rejected_ids, or with completion_ids and a label or
+// a reward. They are used unchanged, and have to contain the end token.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -86,7 +86,8 @@ class TokenizedAnswers : public Format {
     return list;
   }
 
-  std::string prompt_, chosen_, rejected_, completion_, reward_, old_logps_;  // the fields' names in the file
+  // Names of the columns in the file.
+  std::string prompt_, chosen_, rejected_, completion_, reward_, old_logps_;
   std::int64_t vocab_size_;
   WantedRows rows_;
   bool seq2seq_;

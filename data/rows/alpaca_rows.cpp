@@ -1,5 +1,5 @@
-// Stanford Alpaca's rows: instruction, input (may be missing or empty) and output, in Stanford's words
-// (https://github.com/tatsu-lab/stanford_alpaca) or without any (data.prompt_template: none).
+// Reads Stanford Alpaca's rows: instruction, input (may be missing or empty) and output. The prompt has
+// Stanford's words (https://github.com/tatsu-lab/stanford_alpaca) or none (data.prompt_template: none).
 #include <array>
 
 #include "data/files/json_row.h"
@@ -43,7 +43,7 @@ class AlpacaRows : public Format {
   }
 
  private:
-  std::string instruction_, input_, output_;  // the fields' names in the file
+  std::string instruction_, input_, output_;  // the columns' names in the file
   bool plain_, train_prompt_;
   TextSampleBuilder builder_;
 };

@@ -1,10 +1,10 @@
-// Stanford Alpaca's words around an instruction.
+// Writes an instruction as Stanford Alpaca's prompt.
 #pragma once
 #include <string>
 
 namespace ft {
 
-// Up to where the answer begins. `input` "": there is none.
+// Returns the text up to the beginning of the answer. `input` "": the row has none.
 std::string alpaca_prompt(const std::string& instruction, const std::string& input);
 
 }  // namespace ft

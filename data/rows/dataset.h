@@ -1,5 +1,5 @@
-// Samples: token ids with labels, and the place of each in its file. They lie one after another in one store,
-// which the training and the held-out part share; a Dataset is a list of places in it.
+// Samples: token ids with labels, and the place of each in its file. All samples are stored one after another
+// in one store, which the training and the held-out part share; a Dataset is a list of indices into it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -14,70 +14,71 @@ namespace ft {
 
 inline constexpr std::int32_t kIgnored = -100;  // the label of a token that is not trained, as in PyTorch
 
-// What became of a conversation's messages that were to be trained. Messages are counted from 1.
+// Results of training a conversation's wanted messages. Messages are counted from 1.
 struct TrainedTurns {
   std::int32_t turns = 0, closed = 0;    // found in the text; those whose end token is trained too
   std::vector<std::int32_t> lost{};      // not found in the text
-  std::vector<std::int32_t> unopened{};  // that do not begin with the template's generation prompt
-  std::string nothing{};                 // the reason why nothing is trained; "": something is
+  std::vector<std::int32_t> unopened{};  // without the template's generation prompt at the beginning
+  std::string nothing{};                 // reason why nothing is trained; "": something is
 };
 
-// How a row's prompt was written for the model: the text alone, in Stanford's words, or by a chat template.
+// Form of a row's prompt: the text alone, in Stanford's words, or by a chat template.
 enum class Written : std::uint8_t { unknown, plain, alpaca, chat };
 constexpr auto words(Written) {
   using enum Written;
   return to_words<Written>({{plain, "plain"}, {alpaca, "alpaca"}, {chat, "chat"}});
 }
 
-// What a row is: an example to learn, a prompt with a better and a worse answer, an answer and whether it is
-// desired, an answer that a policy gave and what it was rewarded with, or a prompt alone, to be answered.
+// Kind of a row: an example to learn; a prompt with a better and a worse answer; an answer and whether it is
+// desired; a policy's answer and its reward; or a prompt alone, to be answered.
 enum class RowKind : std::uint8_t { example, pair, labelled, rollout, prompt };
 
-// What the run's objective wants of a row.
+// Rows that the run's objective needs.
 struct WantedRows {
   RowKind kind = RowKind::example;
   std::string objective = "sft";  // in errors
-  bool cut = true;                // answers that are too long are cut; false: their row is left out
-  std::int64_t answer = 0;        // tokens that a prompt leaves room for
+  bool cut = true;                // answers that are too long are cut; false: their row is skipped
+  std::int64_t answer = 0;        // tokens that a prompt must leave free
 };
 
 struct Sample {
   std::vector<std::int32_t> input_ids;  // (T)
-  std::vector<std::int32_t> labels;     // (T) the token itself, or kIgnored; labels[0] is never a target.
-                                        // Encoder-decoders: the target, of another length; all are targets
+  // (T) the token itself, or kIgnored; labels[0] is never a target. Encoder-decoders: the target, of another
+  // length, all trained.
+  std::vector<std::int32_t> labels;
   TrainedTurns turns{};
   Written written = Written::unknown;
-  bool begins_twice = false;  // with the token that the tokenizer puts first, and that the text has too
-  // In a pair the above are the chosen answer's, these the rejected one's. Labels of answers are kIgnored in
-  // the prompt and, of labelled answers, in what is cut from their end.
+  bool begins_twice = false;  // the tokenizer adds a first token that the text has already
+  // In a pair the fields above hold the chosen answer, these the rejected one. Labels of answers are kIgnored
+  // in the prompt, and in labelled answers also in the part that is cut from the end.
   std::vector<std::int32_t> rejected_ids{}, rejected_labels{};
-  float value = 0;  // a pair's margin; 1 or 0: whether an answer is desired; a rollout's reward
-  std::vector<float> old_logps{};  // of a rollout's answer's tokens; empty: not known
-  std::string row{};               // of a prompt: all of its row, as JSON
+  float value = 0;  // a pair's margin; 1 or 0: the answer is desired or not; a rollout's reward
+  std::vector<float> old_logps{};  // by token of a rollout's answer; empty: not known
+  std::string row{};               // a prompt's complete row, as JSON
 };
 
-// Grows at its end; what is in it does not change.
+// Grows at its end; stored samples do not change.
 class SampleStore {
  public:
   struct View {
-    std::span<const std::int32_t> input_ids, labels;  // (T), of encoder-decoders (S) and (T)
+    std::span<const std::int32_t> input_ids, labels;  // (T), encoder-decoders: (S) and (T)
   };
   explicit SampleStore(bool seq2seq = false, RowKind kind = RowKind::example)
       : seq2seq_(seq2seq), kind_(kind) {}
   RowKind kind() const { return kind_; }
-  bool seq2seq() const { return seq2seq_; }  // sources and targets of an encoder-decoder
+  bool seq2seq() const { return seq2seq_; }  // holds sources and targets of an encoder-decoder
 
-  // From here on samples come from this file, whose name is printed as the user wrote it.
+  // The samples added after this call come from this file. Its name is printed as the user wrote it.
   void start_file(std::string name) { files_.push_back(std::move(name)); }
   void add(const Sample& sample, std::int64_t line);
 
-  // What it holds as arrays, to be kept in a file and made again from it.
+  // The store's contents as arrays, from which it can be rebuilt; they are saved in a file.
   struct Arrays {
-    std::vector<std::int32_t> lengths;        // (sequences) tokens; a pair has two
-    std::vector<std::int32_t> label_lengths;  // (sequences) the same of labels, of encoder-decoders only
-    std::vector<std::int32_t> lines, file;    // (samples) where each came from
-    std::vector<std::int32_t> values;         // the bits of samples' values, where rows are compared
-    std::vector<std::int32_t> value_counts;   // (samples) of rollouts: how many of them
+    std::vector<std::int32_t> lengths;        // by sequence: tokens; a pair has two sequences
+    std::vector<std::int32_t> label_lengths;  // by sequence: number of labels, encoder-decoders only
+    std::vector<std::int32_t> lines, file;    // by sample: line and index of the file
+    std::vector<std::int32_t> values;  // bits of the samples' values, for objectives that compare answers
+    std::vector<std::int32_t> value_counts;  // by sample of rollouts: number of values
   };
   SampleStore(bool seq2seq, RowKind kind, std::vector<std::int32_t> ids, std::vector<std::int32_t> labels,
               const Arrays& arrays, std::vector<std::string> files);
@@ -87,14 +88,15 @@ class SampleStore {
   const std::vector<std::string>& files() const { return files_; }
 
   std::int64_t size() const { return static_cast<std::int64_t>(lines_.size()); }
-  View operator[](std::int64_t i) const;  // of a pair the chosen
+  View operator[](std::int64_t i) const;  // of a pair: the chosen answer
   View rejected(std::int64_t i) const { return sequence(i * sequences_each() + 1); }
   float value(std::int64_t i) const { return values(i).front(); }
-  std::span<const float> old_logps(std::int64_t i) const { return values(i).subspan(1); }       // of rollouts
-  const std::string& row(std::int64_t i) const { return texts_[static_cast<std::size_t>(i)]; }  // of prompts
-  // What was cut from the end of a labelled answer, for which other prompts may have room.
+  std::span<const float> old_logps(std::int64_t i) const { return values(i).subspan(1); }  // rollouts only
+  // Returns the row of a prompt; for prompts only.
+  const std::string& row(std::int64_t i) const { return texts_[static_cast<std::size_t>(i)]; }
+  // Returns the tokens cut from the end of a labelled answer; a shorter prompt may have room for them.
   std::span<const std::int32_t> tail(std::int64_t i) const;
-  std::string source(std::int64_t i) const;  // train.jsonl:18
+  std::string source(std::int64_t i) const;  // such as train.jsonl:18
 
  private:
   std::int64_t sequences_each() const { return kind_ == RowKind::pair ? 2 : 1; }
@@ -102,23 +104,23 @@ class SampleStore {
   std::span<const float> values(std::int64_t i) const;
   void add(const std::vector<std::int32_t>& ids, const std::vector<std::int32_t>& labels);
 
-  std::vector<std::int32_t> ids_, labels_;  // (all tokens)
+  std::vector<std::int32_t> ids_, labels_;  // all tokens
   bool seq2seq_;
   RowKind kind_;
-  std::vector<std::int64_t> ends_;        // (sequences) one past the last token of each
-  std::vector<std::int64_t> label_ends_;  // the same of labels, of encoder-decoders only
-  std::vector<float> values_;             // (samples), where rows are compared; before old_logps of rollouts
-  std::vector<std::int64_t> value_ends_;  // (samples), of rollouts only
-  std::vector<std::string> texts_;        // (samples), of prompts only
-  std::vector<std::int32_t> lines_;       // (samples)
-  std::vector<std::int32_t> file_;        // (samples)
+  std::vector<std::int64_t> ends_;        // by sequence: one past its last token
+  std::vector<std::int64_t> label_ends_;  // by sequence: the same of its labels, encoder-decoders only
+  std::vector<float> values_;  // by sample, for objectives that compare answers; in rollouts old_logps follow
+  std::vector<std::int64_t> value_ends_;  // by sample, rollouts only
+  std::vector<std::string> texts_;        // by sample, prompts only
+  std::vector<std::int32_t> lines_;       // by sample
+  std::vector<std::int32_t> file_;        // by sample
   std::vector<std::string> files_;
 };
 
 class Dataset {
  public:
   Dataset() = default;
-  // The samples `rows` of `store`, in that order; a sample may occur several times.
+  // Takes the samples `rows` of `store`, in this order; a sample may occur several times.
   Dataset(std::shared_ptr<const SampleStore> store, std::vector<std::int64_t> rows);
 
   std::int64_t size() const { return static_cast<std::int64_t>(rows_.size()); }
@@ -127,7 +129,7 @@ class Dataset {
   std::span<const std::int32_t> tail(std::int64_t i) const { return store_->tail(row(i)); }
   float value(std::int64_t i) const { return store_->value(row(i)); }
   std::span<const float> old_logps(std::int64_t i) const { return store_->old_logps(row(i)); }
-  Json prompt_row(std::int64_t i) const;  // as its file has it, with null for NaN and infinities
+  Json prompt_row(std::int64_t i) const;  // as in its file, with null for NaN and infinities
   RowKind kind() const { return store_ ? store_->kind() : RowKind::example; }
   std::string source(std::int64_t i) const { return store_->source(row(i)); }
 
@@ -146,7 +148,7 @@ class Dataset {
   std::int64_t tokens_ = 0, targets_ = 0, longest_ = 0, untrained_ = 0;
 };
 
-// Labels that are trained; of all but encoder-decoders the first is never.
+// Counts labels that are trained. The first label never is, except in encoder-decoders.
 std::int64_t count_targets(std::span<const std::int32_t> labels, bool seq2seq = false);
 
 }  // namespace ft

@@ -1,4 +1,4 @@
-// The column of a row's prompt, by its usual names.
+// Finds the column of a row's prompt by its usual names.
 #pragma once
 #include <optional>
 #include <span>
@@ -12,8 +12,8 @@ namespace ft {
 
 inline constexpr const char* kPromptNames[] = {"prompt", "question", "instruction"};
 
-// The first of `ours` that data.datasets.columns names, else the first of `usual` that the file has, else the
-// first of `usual`.
+// Returns the first of `ours` that data.datasets.columns names, else the first of `usual` that the file has,
+// else the first of `usual`.
 std::string pick_column(const DatasetConfig&, std::span<const char* const> ours,
                         std::span<const char* const> usual, std::span<const std::string> names);
 
@@ -24,7 +24,8 @@ class PromptColumn {
 
   const std::string& name() const { return name_; }  // in the file
   std::vector<std::string> columns() const;
-  // Returns the value in a row; null if it is absent. An instruction has its `input` behind a line feed.
+  // Returns the value in a row; null if it is absent. An instruction is followed by a line feed and its
+  // `input`.
   Json of(const Json& row) const;
 
  private:

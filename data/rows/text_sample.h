@@ -1,4 +1,4 @@
-// Puts a sample together from pieces of text: the formats' common part.
+// Makes a sample from pieces of text, for all formats of text.
 #pragma once
 #include <span>
 #include <string_view>
@@ -10,24 +10,25 @@
 
 namespace ft {
 
-// The text of `ids` begins with the token that the tokenizer puts first: it is there twice.
+// Returns true if the tokenizer's first token occurs twice: added by the tokenizer, and in the text.
 bool begins_twice(const Tokenizer&, std::span<const std::int32_t> ids);
 
 class TextSampleBuilder {
  public:
-  // Throws a UserError when the tokenizer has no end token: a model would not learn where to stop.
+  // Throws UserError (input) if the tokenizer has no end token, because a model would not learn where to
+  // stop.
   TextSampleBuilder(const Tokenizer& tokenizer, std::int64_t vocab_size, bool seq2seq = false);
 
   void add_prefix(Sample& sample, bool trained, const Place& at) const;
   void add_text(Sample& sample, std::string_view text, bool trained, const Place& at) const;
-  // The text and the end token, which is there once: as in TRL, a text that ends with it gets no other.
+  // Adds the text and one end token. As in TRL, a text that ends with the token gets no other.
   void add_ended(Sample& sample, std::string_view text, bool trained, const Place& at) const;
-  // Prompt and answer are tokenized separately and joined, so that the boundary of what is trained is exact:
-  // the tokenizer's prefix, the prompt, the answer, EOS. Encoder-decoders: prompt and answer, each with what
-  // the tokenizer adds around a text, and one EOS at the end.
+  // Tokenizes prompt and answer separately and joins them, so that the trained part begins exactly at the
+  // answer: the tokenizer's prefix, the prompt, the answer, EOS. Encoder-decoders: prompt and answer, each
+  // with the tokens that the tokenizer adds around a text, and one EOS at the end.
   Sample prompt_and_answer(std::string_view prompt, std::string_view answer, bool train_prompt,
                            const Place& at) const;
-  // The tokens `whole`, trained behind those that `prompt` has too.
+  // Makes a sample of the tokens `whole`; those after the tokens shared with `prompt` are trained.
   Sample answer_to(std::span<const std::int32_t> prompt, std::span<const std::int32_t> whole,
                    const Place& at) const;
   const Tokenizer& tokenizer() const { return tokenizer_; }

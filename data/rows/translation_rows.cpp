@@ -1,5 +1,5 @@
-// Pairs of languages: {"translation": {"en": "...", "ro": "..."}}. The prompt is source_prefix of the dataset
-// and the text of source_lang, the answer that of target_lang.
+// Reads pairs of languages: {"translation": {"en": "...", "ro": "..."}}. The prompt is the dataset's
+// source_prefix and the text of source_lang; the answer is the text of target_lang.
 #include <nlohmann/json.hpp>
 
 #include "data/files/json_row.h"

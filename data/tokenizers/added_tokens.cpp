@@ -44,16 +44,16 @@ const AddedToken* AddedTokens::match(std::string_view text, std::size_t at) cons
 
 std::vector<AddedTokens::Part> AddedTokens::split(std::string_view text) const {
   std::vector<Part> parts;
-  std::size_t begin = 0;  // of the text that no part holds yet
+  std::size_t begin = 0;  // the end of the last part
   for (std::size_t at = 0; at < text.size();) {
     const AddedToken* token = match(text, at);
     const std::size_t end = token ? at + token->content.size() : at + 1;
     const bool in_word = token && token->single_word &&
                          (ends_with_word(text.substr(0, at)) || starts_with_word(text.substr(end)));
     const bool swallowed =
-        token && token->lstrip && end <= begin;  // white space that is the last token's already
+        token && token->lstrip && end <= begin;  // this white space belongs to the last token already
     if (token && !in_word && !swallowed) {
-      // White space behind the last token may reach over the beginning of this one.
+      // White space after the last token may reach beyond the beginning of this one.
       std::string_view before = text.substr(begin, at > begin ? at - begin : 0);
       if (token->lstrip) before = strip_right(before);
       if (!before.empty()) parts.push_back({before});

@@ -17,14 +17,14 @@ struct Merge {
   std::int32_t rank = 0, id = 0;
 };
 
-// The symbols of a word as a list that shrinks: merging takes the right one out.
+// The symbols of a word as a linked list: a merge removes the right symbol.
 struct Symbol {
   std::int32_t id = 0;
-  std::int32_t previous = -1, next = -1;  // places, -1 at the ends
+  std::int32_t previous = -1, next = -1;  // indices, -1 at the ends
   bool gone = false;
 };
 
-// A pair that may be merged: the one of lowest rank first, of those the leftmost.
+// A pair that may be merged: the lowest rank comes first, then the leftmost.
 struct Candidate {
   std::int32_t rank = 0, place = 0, id = 0;
   bool operator<(const Candidate& o) const { return std::tie(rank, place) > std::tie(o.rank, o.place); }
@@ -42,7 +42,7 @@ class Bpe : public TokenModel {
     };
     for (std::size_t i = 0; i < merges.size(); ++i) {
       const auto& [left, right] = merges[i];
-      // If a pair appears twice, the later one counts.
+      // If a pair appears twice, the later rank counts.
       const std::int32_t a = token(left), b = token(right);
       merges_.at(key(a), key(b)) = {static_cast<std::int32_t>(i), token(left + right)};
     }
@@ -76,8 +76,8 @@ class Bpe : public TokenModel {
  private:
   static std::uint32_t key(std::int32_t id) { return static_cast<std::uint32_t>(id); }
 
-  // Where no token has the sign of a space behind another character, no merge crosses the border of two
-  // words, and they can be encoded one by one.
+  // Returns true if a token has the sign of a space after another character. Without such tokens no merge
+  // crosses the border of two words, so that words can be encoded one by one.
   static bool space_after_other(std::string_view token) {
     while (token.starts_with(kMetaspace)) token.remove_prefix(kMetaspace.size());
     return token.find(kMetaspace) != std::string_view::npos;
@@ -107,7 +107,7 @@ class Bpe : public TokenModel {
       Symbol& left = at(symbols, best.place);
       if (left.gone || left.next < 0) continue;
       Symbol& right = at(symbols, left.next);
-      // The pair may be another one by now; then its own candidate is in the queue.
+      // The pair may have changed; then the new pair has another candidate in the queue.
       const Merge* m = merges_.find(key(left.id), key(right.id));
       if (!m || m->id != best.id) continue;
       left.id = best.id;
@@ -133,7 +133,7 @@ class Bpe : public TokenModel {
       if (place > 0) symbols.back().next = place;
       symbols.push_back({id, place - 1, -1, false});
     };
-    std::int32_t unknown = -1;  // seen, not yet added
+    std::int32_t unknown = -1;  // seen, but not yet added
     const auto flush = [&] {
       if (unknown >= 0) add(unknown);
       unknown = -1;
@@ -146,7 +146,7 @@ class Bpe : public TokenModel {
         flush();
         add(id);
       } else if (options_.byte_fallback && has_bytes(c)) {
-        // An unknown token that waits stays behind the bytes, as in the reference.
+        // A pending unknown token comes after the bytes, as in the reference.
         for (const char b : c) add(bytes_[static_cast<unsigned char>(b)]);
       } else if (options_.unk_token) {
         if (!options_.fuse_unk) flush();
@@ -173,7 +173,7 @@ class Bpe : public TokenModel {
 
   BpeOptions options_;
   PairMap<Merge> merges_;
-  std::array<std::int32_t, 0x3400> characters_;  // ids of tokens of one character below U+3400; -1: none
+  std::array<std::int32_t, 0x3400> characters_;  // ids of one-character tokens below U+3400; -1: none
   std::array<std::int32_t, 256> bytes_;          // ids of <0x00> and so on; -1: none
   bool words_apart_ = false;
   mutable WordCache cache_;

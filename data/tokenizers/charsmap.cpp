@@ -35,7 +35,7 @@ Charsmap::Charsmap(std::string_view bytes) {
   };
   for (std::size_t i = 0; i < trie_.size(); ++i) {
     const std::uint32_t unit = trie_[i];
-    if (is_value(unit) && i > 0) continue;  // no step leads on from it
+    if (is_value(unit) && i > 0) continue;  // no step leads on from a value
     const std::size_t next = i ^ offset_of(unit);
     if ((next | 0xFF) >= trie_.size() || (has_value(unit) && !inside(value_of(trie_[next]))))
       throw std::invalid_argument("points outside itself");
@@ -46,7 +46,7 @@ Charsmap::Charsmap(std::string_view bytes) {
   }
 }
 
-// The text of the shortest entry that `chunk` begins with.
+// Returns the text of the shortest entry that is a beginning of `chunk`.
 std::optional<std::string_view> Charsmap::replacement(std::string_view chunk) const {
   std::size_t node = offset_of(trie_[0]);
   for (const char letter : chunk) {
@@ -72,7 +72,7 @@ std::string Charsmap::normalize(std::string_view text) const {
   std::string out;
   out.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
-    // Between two ASCII characters, but for CR LF, there is always a border of clusters.
+    // Between two ASCII characters, except CR LF, there is always a border of clusters.
     if (ascii(at) && ascii(at + 1) && text[at] != '\r') {
       if (kept_[static_cast<unsigned char>(text[at])])
         out += text[at];

@@ -16,14 +16,14 @@ constexpr std::string_view kLlama3 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}
                                      R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kQwen2 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N})"
                                     R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view kQwen35 =  // marks belong to words
+constexpr std::string_view kQwen35 =  // marks are parts of words
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N})"
     R"(| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kSeedCoder = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1})"
                                         R"(| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view kMiniCpm5 = R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+)"
                                        R"(| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-// A word ends where a capital letter follows a small one.
+// A word ends between a lower-case letter and a capital.
 constexpr std::string_view kTekken =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
     R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
@@ -72,7 +72,7 @@ const std::vector<GgufCut>& cuts() {
       {.names = {"minicpm5"}, .steps = {kThreeDigits, kMiniCpm5}, .whole_pieces = true},
       {.names = {"poro-chat", "bloom", "gpt3-finnish"}, .steps = {kPoro}},
       {.names = {"viking"}, .steps = {kPoro, kDigit}},
-      // llama.cpp's own, of no model.
+      // llama.cpp's fallback, used by no model
       {.names = {"default"}, .steps = {"[\\p{P}$+<=>^~|]+", kGpt2Pattern, kDigits, "[0-9][0-9][0-9]"}}};
   return all;
 }
@@ -84,14 +84,14 @@ Json byte_level(bool own_pattern) {
           {"use_regex", own_pattern}};
 }
 
-// Some files have the ends of lines themselves in their patterns.
+// Escapes line ends, because some files contain them unescaped in their patterns.
 std::string with_escapes(const std::string& pattern) {
   std::string out;
   for (const char c : pattern) out += c == '\r' ? "\\r" : c == '\n' ? "\\n" : std::string(1, c);
   return out;
 }
 
-// The patterns of a pre-tokenizer; nothing: it does something else.
+// Returns the patterns of a pre-tokenizer; nullopt if it does something else.
 std::optional<std::vector<std::string>> steps_of(const Json& j) {
   if (!j.is_object()) return std::nullopt;
   const Json type = j.value("type", Json());
@@ -101,7 +101,7 @@ std::optional<std::vector<std::string>> steps_of(const Json& j) {
   if (type == "Digits") return std::vector{std::string(flag("individual_digits", false) ? kDigit : kDigits)};
   if (type == "Split") {
     const Json pattern = j.value("pattern", Json::object()).value("Regex", Json());
-    // A pattern that covers the text gives the same pieces either way.
+    // A pattern that covers the text gives equal pieces with both behaviors.
     const bool isolated = j.value("behavior", Json()) == "Isolated" && !flag("invert", false),
                covered = j.value("behavior", Json()) == "Removed" && flag("invert", false);
     if (!pattern.is_string() || !(isolated || covered)) return std::nullopt;

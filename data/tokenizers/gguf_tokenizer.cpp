@@ -12,10 +12,10 @@
 namespace ft {
 namespace {
 
-// SentencePiece's numbers, which GGUF took over.
+// Token types, with SentencePiece's numbers, which GGUF uses too.
 constexpr std::int32_t kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kUnused = 5, kByte = 6;
 
-// The keys tokenizer.ggml.*, checked.
+// Checks and holds the keys tokenizer.ggml.*.
 class TokenizerKeys {
  public:
   explicit TokenizerKeys(const GgufFile& file) : file_(file) {
@@ -24,7 +24,7 @@ class TokenizerKeys {
     if (const auto* k = find<std::vector<std::int32_t>>("token_type")) kinds = *k;
     if (kinds.empty()) kinds.assign(tokens.size(), kNormal);
     if (kinds.size() != tokens.size()) refuse("tokenizer.ggml.token_type has another length than the tokens");
-    // In some files of SentencePiece's, such as Gemma's, the unknown token is a control token.
+    // In some files of SentencePiece models, such as Gemma's, the unknown token has the type control.
     if (const auto* id = find<std::uint32_t>("unknown_token_id");
         id && *id < kinds.size() && std::ranges::find(kinds, kUnknown) == kinds.end() &&
         text("model") != "gpt2")
@@ -48,7 +48,7 @@ class TokenizerKeys {
     const bool* b = find<bool>(name);
     return b ? *b : otherwise;
   }
-  // The token with a role; nothing: none has it.
+  // Returns the token with a role; nullopt: no token has it.
   std::optional<std::string> special(const std::string& role) const {
     const auto* id = find<std::uint32_t>(role + "_token_id");
     if (!id) return std::nullopt;
@@ -63,7 +63,7 @@ class TokenizerKeys {
   const GgufFile& file_;
 };
 
-// Tokens that are matched as a whole.
+// Returns true for tokens that are never cut.
 bool is_added(std::int32_t kind) { return kind == kControl || kind == kUserDefined; }
 
 Json added_token(const TokenizerKeys& keys, std::size_t id) {
@@ -75,7 +75,7 @@ Json added_token(const TokenizerKeys& keys, std::size_t id) {
           {"special", keys.kinds[id] == kControl}};
 }
 
-// The cut that tokenizer.ggml.pre names.
+// Returns the cut that tokenizer.ggml.pre names.
 const GgufCut& cut_of(const TokenizerKeys& keys) {
   const std::string name = keys.text("pre");
   if (name.empty())
@@ -89,10 +89,11 @@ const GgufCut& cut_of(const TokenizerKeys& keys) {
   return *cut;
 }
 
-// tokenizer.json of a byte-level BPE.
+// Returns tokenizer.json of a byte-level BPE.
 Json bpe_json(const TokenizerKeys& keys) {
   Json vocabulary = Json::object(), added = Json::array();
-  auto& entries = *vocabulary.get_ptr<Json::object_t*>();  // which is searched entry by entry: only added to
+  // Entries are appended directly, because Json would search for each key.
+  auto& entries = *vocabulary.get_ptr<Json::object_t*>();
   for (std::size_t id = 0; id < keys.tokens.size(); ++id) {
     if (keys.kinds[id] == kUnused) continue;
     if (!is_added(keys.kinds[id])) {
@@ -103,7 +104,7 @@ Json bpe_json(const TokenizerKeys& keys) {
     token["id"] = id;
     added.push_back(token);
   }
-  // Readers number added tokens on from the vocabulary's count, unless it has them.
+  // Readers number added tokens from the vocabulary's size on, unless the vocabulary contains them.
   bool follow = true;
   for (std::size_t i = 0; i < added.size(); ++i) follow &= added[i]["id"] == entries.size() + i;
   if (!follow)
@@ -133,7 +134,7 @@ Json bpe_json(const TokenizerKeys& keys) {
             {"merges", *merges}}}};
 }
 
-// SentencePiece's own file. What was added behind its pieces belongs into tokenizer_config.json.
+// Returns SentencePiece's file. Tokens added after its pieces belong into tokenizer_config.json.
 std::string sentencepiece_model(const TokenizerKeys& keys, bool unigram) {
   using namespace protobuf;  // NOLINT: this function writes a message
   constexpr int kPieces = 1, kTrainer = 2, kNormalizer = 3, kText = 1, kScore = 2, kPieceKind = 3;
@@ -182,7 +183,7 @@ void add_tokens(const TokenizerKeys& keys, Json& config) {
       if (keys.kinds[id] == kUnknown) added[std::to_string(id)]["special"] = true;
     }
   config["added_tokens_decoder"] = added;
-  config["legacy"] = true;  // GGUF's readers put a space before every text between special tokens
+  config["legacy"] = true;  // readers of GGUF put a space before every text between special tokens
   config["add_prefix_space"] = keys.flag("add_space_prefix", true);
   config["extra_ids"] = 0;
 }

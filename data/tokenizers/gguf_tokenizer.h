@@ -1,4 +1,4 @@
-// The tokenizer that a GGUF file holds, as Hugging Face's files.
+// Converts a GGUF file's tokenizer to Hugging Face's files.
 #pragma once
 #include <string>
 
@@ -7,8 +7,8 @@
 namespace ft {
 
 // Writes tokenizer.json (byte-level BPE), tokenizer.model or spiece.model (SentencePiece), with
-// tokenizer_config.json and chat_template.jinja, into the folder; nothing for a file without a vocabulary.
-// UserError(Exit::input) for a kind that ft does not know.
+// tokenizer_config.json and chat_template.jinja, into the folder. Writes nothing if the file has no
+// vocabulary. Throws UserError (input) if ft does not know its kind.
 void write_gguf_tokenizer(const GgufFile&, const std::string& folder);
 
 }  // namespace ft

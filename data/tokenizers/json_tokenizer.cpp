@@ -17,7 +17,7 @@ class JsonTokenizer : public Tokenizer {
   JsonTokenizer(Pipeline parts, const TokenizerSettings& settings)
       : parts_(std::move(parts)), clean_up_(settings.clean_up && !parts_.bpe) {
     for (const AddedToken& t : settings.added) {
-      // The configuration's flags count where it says them; a mere name changes nothing.
+      // Flags of the configuration count if it gives them; a mere name changes nothing.
       if (!parts_.has_added(t.content) || (settings.added_with_flags && t.id)) parts_.add(t);
     }
     share_out();
@@ -81,7 +81,7 @@ class JsonTokenizer : public Tokenizer {
   std::optional<std::int32_t> unk() const override { return unk_; }
 
  private:
-  // Tokens that are looked for in the text as it is, and those in the normalized text.
+  // Sorts the added tokens: some are searched in the text, others in the normalized text.
   void share_out() {
     std::vector<AddedToken> plain, normalized;
     for (const AddedToken& t : parts_.added) {
@@ -100,9 +100,9 @@ class JsonTokenizer : public Tokenizer {
     all_ = AddedTokens(parts_.added);
   }
 
-  // What is put around a text: the configuration's word counts, else the post-processor's.
+  // Sets the tokens around a text: by the configuration if it tells, else by the post-processor.
   void set_frame(const TokenizerSettings& settings) {
-    const bool t5 = settings.tokenizer_class.starts_with("T5");  // always has its own
+    const bool t5 = settings.tokenizer_class.starts_with("T5");  // always has its own post-processor
     if ((settings.says_bos || settings.says_eos) && !t5) {
       if (settings.says_bos && settings.add_bos && bos_) prefix_ = {*bos_};
       if (settings.add_eos && eos_) suffix_ = {*eos_};
@@ -141,7 +141,7 @@ class JsonTokenizer : public Tokenizer {
     }
   }
 
-  // The token's text as decoders see it; null: no token has this id.
+  // Returns the token's text as decoders see it; null: no token has this id.
   const std::string* shown(std::int32_t id) const {
     if (const auto it = shown_.find(id); it != shown_.end()) return &it->second;
     if (const AddedToken* added = all_.find(id)) return &added->content;
@@ -154,9 +154,9 @@ class JsonTokenizer : public Tokenizer {
   Pipeline parts_;
   bool clean_up_;
   AddedTokens plain_, normalized_, all_;
-  std::unordered_set<std::string> special_;  // texts
+  std::unordered_set<std::string> special_;  // their texts
   std::unordered_map<std::int32_t, std::string>
-      shown_;  // normalized texts of added tokens, where they differ
+      shown_;  // by id: normalized texts of added tokens, if they differ
   std::int64_t size_ = 0;
   std::optional<std::int32_t> bos_, eos_, pad_, unk_;
   Ids prefix_, suffix_;

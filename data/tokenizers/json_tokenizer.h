@@ -7,18 +7,19 @@
 
 namespace ft {
 
-// `more` are added to each: see make_tokenizer.
+// All add `more` tokens: see make_tokenizer.
 //
-// From a tokenizer.json, with what tokenizer_config.json and special_tokens_map.json beside it say. UserError
-// (exit 3) for what is wrong with them, and for parts that ft does not know, by name.
+// Reads a tokenizer.json, and the settings in tokenizer_config.json and special_tokens_map.json of its
+// folder. Throws UserError (input) if they are not valid, or name a part that ft does not know.
 std::unique_ptr<Tokenizer> make_json_tokenizer(const std::filesystem::path& file,
                                                const std::vector<AddedToken>& more);
 
-// From a vocab.json and the merges.txt beside it: byte-level BPE as GPT2Tokenizer and Qwen2Tokenizer make it.
+// Reads a vocab.json and the merges.txt of its folder: byte-level BPE, as GPT2Tokenizer and Qwen2Tokenizer
+// make it.
 std::unique_ptr<Tokenizer> make_vocab_tokenizer(const std::filesystem::path& file,
                                                 const std::vector<AddedToken>& more);
 
-// T5Tokenizer's, from a spiece.model.
+// Makes T5Tokenizer's tokenizer from a spiece.model.
 std::unique_ptr<Tokenizer> make_t5_tokenizer(const std::filesystem::path& file,
                                              const std::vector<AddedToken>& more);
 

@@ -10,7 +10,7 @@ Metaspace read_metaspace(const JsonObject& object) {
   if (m.replacement.empty() || utf8_length(m.replacement, 0) != m.replacement.size())
     object.refuse("replacement", "one character");
   const std::string scheme = object.text_or("prepend_scheme", "always");
-  // add_prefix_space is how it was said before.
+  // Older files have add_prefix_space.
   if (scheme == "never" || !object.boolean_or("add_prefix_space", true))
     m.prepend = Metaspace::Prepend::never;
   else if (scheme == "first")

@@ -1,5 +1,5 @@
-// Metaspace, a part that cuts texts and a part that puts them together again: spaces are written as a
-// character of the vocabulary, and a text gets one in front.
+// Metaspace, a pre-tokenizer and decoder: spaces are written as a character of the vocabulary, and a text
+// gets one in front.
 #pragma once
 #include <string>
 
@@ -8,7 +8,7 @@
 namespace ft {
 
 struct Metaspace {
-  enum class Prepend { always, first, never };  // first: only where the whole text begins
+  enum class Prepend { always, first, never };  // first: only at the beginning of the complete text
 
   std::string replacement;  // one character, U+2581 in practice
   Prepend prepend = Prepend::always;

@@ -25,7 +25,7 @@ bool is_there(const Json& tokens, const std::string& content) {
                      [&](const Json& t) { return t.is_object() && t.value("content", "") == content; });
 }
 
-// Those with an id; by id.
+// Adds tokens that have an id, ordered by id.
 void add_to_tokenizer_json(const fs::path& file, const std::vector<AddedToken>& tokens) {
   Json tree = read_json(file.string(), kTokenListRules);
   if (!tree["added_tokens"].is_array()) tree["added_tokens"] = Json::array();
@@ -53,7 +53,7 @@ void add_to_decoder(const fs::path& file, const std::vector<AddedToken>& tokens)
   write_file(file.string(), json_text(tree) + "\n");
 }
 
-// Beside a tokenizer.model or vocab.json.
+// Adds tokens to a folder with tokenizer.model or vocab.json.
 void add_to_lists(const fs::path& folder, const std::vector<AddedToken>& tokens) {
   const auto read = [&](const char* name) {
     std::error_code none;
@@ -87,7 +87,7 @@ std::vector<AddedToken> new_tokens(const DataConfig& config) {
       if (same == out.end())
         out.push_back(token);
       else
-        *same = token;  // in both lists: special
+        *same = token;  // in both lists: a special token
     }
   };
   add(config.new_tokens, "new_tokens", false);

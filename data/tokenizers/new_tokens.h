@@ -8,13 +8,13 @@
 
 namespace ft {
 
-// As make_tokenizer takes them, words first. A token that is there keeps its id; each of the others gets the
-// next free one. UserError (exit 2) for an empty one.
+// Returns the tokens in make_tokenizer's form, words first. A token that the tokenizer has keeps its id; each
+// other token gets the next free id. Throws UserError (config) for an empty token.
 std::vector<AddedToken> new_tokens(const DataConfig&);
 
-// Writes them into the tokenizer's files of `folder`: tokenizer.json, else added_tokens.json and
-// special_tokens_map.json, and added_tokens_decoder in tokenizer_config.json where it is. transformers and ft
-// then read the same ids.
+// Writes the tokens into the tokenizer's files of `folder`: tokenizer.json, else added_tokens.json and
+// special_tokens_map.json, and added_tokens_decoder in tokenizer_config.json if it exists. transformers and
+// ft then read the same ids.
 void write_new_tokens(const std::filesystem::path& folder, const std::vector<AddedToken>&);
 
 }  // namespace ft

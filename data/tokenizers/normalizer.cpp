@@ -90,7 +90,7 @@ std::string from_base64(const JsonObject& object, std::string_view key) {
   if (text.size() % 4 != 0) object.refuse(key, "base64");
   for (int i = 0; i < 2 && text.ends_with('='); ++i) text.pop_back();
   std::uint32_t bits = 0;
-  int count = 0;  // of bits that wait
+  int count = 0;  // number of bits that are not written yet
   for (const char c : text) {
     const std::size_t digit = kDigits.find(c);
     if (digit == std::string_view::npos) object.refuse(key, "base64");

@@ -1,4 +1,4 @@
-// What is done to a text before it is cut into pieces: `normalizer` of tokenizer.json.
+// Changes a text before it is cut into pieces: `normalizer` of tokenizer.json.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,13 +15,13 @@ class Normalizer {
   virtual void apply(std::string& text) const = 0;  // text: UTF-8
 };
 
-// The normalizers in their order; none when there is no such key. UserError (exit 3) for a type that is not
-// known.
+// Returns the normalizers in their order; none if the key is absent. Throws UserError (input) for an unknown
+// type.
 std::vector<std::unique_ptr<Normalizer>> read_normalizers(const JsonObject& tokenizer);
 
-// The table of the normalizer Precompiled, in its own bytes; empty: there is none.
+// Returns the table of the normalizer Precompiled as bytes; empty: none.
 std::string precompiled_table(const JsonObject& tokenizer);
-// Precompiled, of a table. Throws std::invalid_argument as Charsmap does.
+// Makes the normalizer Precompiled from a table. Throws std::invalid_argument as Charsmap does.
 std::unique_ptr<Normalizer> make_precompiled(std::string_view table);
 
 }  // namespace ft

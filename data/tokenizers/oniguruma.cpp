@@ -1,6 +1,6 @@
-// Oniguruma's syntax (as Ruby has it) in PCRE2's words: what both understand alike is copied; \s, \d, \w, \b,
-// \u and the ends of lines are written out; the rest is refused, so that no pattern means something else in
-// silence.
+// Translates Oniguruma's syntax (Ruby's variant) to PCRE2's. Syntax with the same meaning in both is copied;
+// \s, \d, \w, \b, \u and the ends of lines are written out; the rest is refused, so that no pattern silently
+// changes its meaning.
 #include <algorithm>
 
 #include "data/tokenizers/regex.h"
@@ -13,12 +13,12 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-// What \w is in a set: alphabetic characters (letters in circles and squares too), marks, digits, connectors.
+// Content of \w in a set: alphabetic characters (circled and squared letters too), marks, digits, connectors.
 constexpr std::string_view kWord =
     "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{24B6}-\\x{24E9}\\x{1F130}-\\x{1F149}\\x{1F150}-\\x{1F169}\\x{1F170}"
     "-\\x{1F189}";
 constexpr std::string_view kWordOutside =
-    "\\xB2\\xB3\\xB9\\xBC-\\xBE";  // and outside of sets: Latin-1's ² to ¾
+    "\\xB2\\xB3\\xB9\\xBC-\\xBE";  // additional outside of sets: Latin-1's ² to ¾
 
 class Translator {
  public:
@@ -117,7 +117,7 @@ class Translator {
     }
     const std::size_t digits = in_[at_ + 1] == 'u' ? 4 : 2;
     while (size < 2 + digits && is_hex(peek(size))) ++size;
-    // \x80 and above is a byte in Oniguruma, a character in PCRE2.
+    // \x80 and above are bytes in Oniguruma and characters in PCRE2.
     if (size != 2 + digits || (digits == 2 && in_[at_ + 2] > '7')) refuse(size);
     put(str("\\x{", in_.substr(at_ + 2, digits), "}"), size);
   }
@@ -127,7 +127,7 @@ class Translator {
     if (peek(0) == '^') copy(1);
     if (peek(0) == ']') refuse(1);
     for (; at_ < in_.size() && in_[at_] != ']';) {
-      if (in_[at_] == '[' || starts("&&")) refuse(2);  // sets within sets
+      if (in_[at_] == '[' || starts("&&")) refuse(2);  // nested sets
       if (in_[at_] == '\\')
         escape(true);
       else
@@ -144,7 +144,7 @@ class Translator {
     }
     for (const std::string_view known : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:"})
       if (starts(known)) return copy(known.size());
-    if (at_ == 0 && starts("(?i)")) return copy(4);  // further in, the two differ on what it reaches
+    if (at_ == 0 && starts("(?i)")) return copy(4);  // elsewhere the two differ in its scope
     refuse(4);
   }
 
@@ -154,7 +154,7 @@ class Translator {
     if (size == 1) refuse(2);
     if (peek(size) == ',')
       for (++size; is_digit(peek(size));) ++size;
-    // {2}+ is possessive in PCRE2, and a repetition of it in Oniguruma.
+    // {2}+ is possessive in PCRE2, but a repeated repetition in Oniguruma.
     if (peek(size) != '}' || peek(size + 1) == '+') refuse(size + 2);
     copy(size + 1);
   }

@@ -1,5 +1,5 @@
-// Two numbers to a value, fast: the pairs that BPE merges, the steps of a trie. Open addressing in one block
-// of memory; it is filled once and then only read.
+// Maps two numbers to a value, fast: pairs that BPE merges, steps of a trie. It uses open addressing in one
+// block of memory; it is filled once and then only read.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -11,7 +11,7 @@ class PairMap {
  public:
   explicit PairMap(std::size_t expected = 0) { rehash(expected); }
 
-  // The value of (a, b), made when missing.
+  // Returns the value of (a, b), which is added if missing.
   Value& at(std::uint32_t a, std::uint32_t b) {
     if (2 * (count_ + 1) > slots_.size()) rehash(2 * (count_ + 1));
     Slot& slot = slots_[place(key(a, b))];
@@ -34,7 +34,7 @@ class PairMap {
   };
 
   static std::uint64_t key(std::uint32_t a, std::uint32_t b) { return std::uint64_t{a} << 32 | b; }
-  // Where a key is, or would be.
+  // Returns the slot of a key, or the free slot where it would be.
   std::size_t place(std::uint64_t k) const {
     const std::size_t mask = slots_.size() - 1;
     std::size_t i = (k * 0x9E3779B97F4A7C15ull >> 32) & mask;
@@ -50,7 +50,7 @@ class PairMap {
       if (slot.key != kFree) slots_[place(slot.key)] = std::move(slot);
   }
 
-  std::vector<Slot> slots_;  // a power of two of them, at most half in use
+  std::vector<Slot> slots_;  // a power of two, at most half in use
   std::size_t count_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Patterns as tokenizer.json writes them.
+// Reads patterns in tokenizer.json's form.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace ft {
 
-// {"String": text} or {"Regex": pattern}, under `key`.
+// Reads {"String": text} or {"Regex": pattern}, under `key`.
 Regex read_pattern(const JsonObject& object, std::string_view key);
-// With every match replaced.
+// Replaces every match.
 std::string replaced(std::string_view text, const Regex& pattern, std::string_view by);
 
 }  // namespace ft

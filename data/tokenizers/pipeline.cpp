@@ -20,13 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A token may appear twice, as in files made of Gemma's GGUF: the library takes the last.
+// A token may appear twice, as in files made from Gemma's GGUF: the library takes the last.
 constexpr JsonRules kRules{.max_bytes = std::size_t{256} << 20, .unique_keys = false};
 
 using Entries = std::vector<std::pair<std::string, std::int64_t>>;
 using Merges = std::vector<std::pair<std::string, std::string>>;
 
-// {"a": 0, "b": 1, ...}
+// Reads {"a": 0, "b": 1, ...}.
 Entries read_entries(const JsonObject& vocabulary) {
   Entries entries;
   for (const auto& [text, id] : *vocabulary.json().get_ptr<const Json::object_t*>()) {
@@ -36,7 +36,7 @@ Entries read_entries(const JsonObject& vocabulary) {
   return entries;
 }
 
-// "a b"
+// Reads "a b".
 std::pair<std::string, std::string> read_merge(const std::string& line, const std::string& where) {
   const std::size_t space = line.find(' ');
   if (space == std::string::npos || line.find(' ', space + 1) != std::string::npos)
@@ -45,7 +45,7 @@ std::pair<std::string, std::string> read_merge(const std::string& line, const st
   return {line.substr(0, space), line.substr(space + 1)};
 }
 
-// ["a b", ...] or [["a", "b"], ...]
+// Reads ["a b", ...] or [["a", "b"], ...].
 Merges read_merges(const JsonObject& model) {
   Merges merges;
   if (!model.is_array("merges")) model.refuse("merges", "a list");
@@ -77,9 +77,9 @@ std::unique_ptr<TokenModel> read_bpe(const JsonObject& model) {
   return make_bpe(Vocabulary(read_entries(model.object("vocab")), where), read_merges(model), options, where);
 }
 
-// A number as Hugging Face's library reads it (serde_json): its digits as a double, divided or multiplied by
-// a power of ten. That misses the nearest double in one of twelve, which decides between two ways to cut a
-// text, such as # ### and ### #, that cost the same.
+// Returns a number as Hugging Face's library reads it (serde_json): its digits as a double, divided or
+// multiplied by a power of ten. One of twelve numbers then is not the nearest double. This decides between
+// cuts of equal cost, such as # ### and
 double as_serde_reads(double exact) {
   std::array<char, 32> room{};  // the shortest text that reads back the same: 1.2345e-05
   char* const end =
@@ -92,13 +92,13 @@ double as_serde_reads(double exact) {
   std::uint64_t digits = 0;
   for (const char c : text.substr(0, letter))
     if (c != '.') digits = digits * 10 + static_cast<std::uint64_t>(c - '0');
-  exponent -= letter > 1 ? static_cast<int>(letter) - 2 : 0;  // the digits behind the point
+  exponent -= letter > 1 ? static_cast<int>(letter) - 2 : 0;  // digits after the point
   const double power = std::pow(10.0, std::abs(exponent)), whole = static_cast<double>(digits);
   if (!std::isfinite(power)) return exact;
   return std::copysign(exponent < 0 ? whole / power : whole * power, exact);
 }
 
-// [["a", -1.5], ...]
+// Reads [["a", -1.5], ...].
 std::unique_ptr<TokenModel> read_unigram(const JsonObject& model) {
   std::vector<std::pair<std::string, double>> pieces;
   if (!model.is_array("vocab")) model.refuse("vocab", "a list of pieces with scores");
@@ -113,7 +113,7 @@ std::unique_ptr<TokenModel> read_unigram(const JsonObject& model) {
                       printable(model.file()) + ": model");
 }
 
-// The texts around $A: [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}].
+// Reads the tokens around $A: [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}}].
 void read_template(const JsonObject& object, Pipeline& out) {
   bool after = false;
   for (const JsonObject& item : object.objects("single")) {
@@ -123,7 +123,7 @@ void read_template(const JsonObject& object, Pipeline& out) {
       continue;
     }
     const std::string name = item.object("SpecialToken").text("id");
-    // What the name stands for.
+    // Tokens that the name stands for.
     for (const std::string& token : object.object("special_tokens").object(name).texts("tokens"))
       (after ? out.suffix : out.prefix).push_back(token);
   }
@@ -139,7 +139,7 @@ void read_post_processor(const JsonObject& object, Pipeline& out) {
     read_template(object, inner);
     out.prefix.insert(out.prefix.begin(), inner.prefix.begin(), inner.prefix.end());
     out.suffix.insert(out.suffix.end(), inner.suffix.begin(), inner.suffix.end());
-  } else if (type != "ByteLevel") {  // which changes places in the text alone
+  } else if (type != "ByteLevel") {  // which only changes the tokens' positions
     object.refuse("type", "one of TemplateProcessing, ByteLevel, Sequence: ft knows these post-processors");
   }
 }
@@ -185,7 +185,7 @@ Pipeline read_tokenizer_json(const fs::path& file) {
   const JsonObject tokenizer = JsonObject::read(file.string(), kRules);
   Pipeline out = read_parts(tokenizer);
   const JsonObject model = tokenizer.object("model");
-  // Old files do not say the type.
+  // Old files have no type.
   const std::string type = model.text_or("type", model.has("merges") ? "BPE" : "");
   if (type == "BPE")
     out.model = read_bpe(model);

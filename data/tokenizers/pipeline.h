@@ -1,4 +1,4 @@
-// The parts of a tokenizer in the order in which a text passes them.
+// The parts of a tokenizer, in the order in which a text passes them.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -24,17 +24,18 @@ struct Pipeline {
   std::vector<std::unique_ptr<TokenDecoder>> decoders;
   bool bpe = false;
 
-  // Adds a token as the library does: one that the vocabulary or the added tokens have keeps its id, another
-  // gets the next one. Flags of a token that was added before are replaced.
+  // Adds a token as the library does. A token of the vocabulary or the added tokens keeps its id; others get
+  // the next one. Flags of a token that was added before are replaced.
   void add(AddedToken token);
   bool has_added(const std::string& content) const { return places.contains(content); }
 
-  std::unordered_map<std::string, std::size_t> places;  // in added
+  std::unordered_map<std::string, std::size_t> places;  // indices into added
   std::int64_t next_id = 0;
 };
 
 Pipeline read_tokenizer_json(const std::filesystem::path& file);
-// T5's spiece.model: unigram, its table of normalizations, and extra ids behind its pieces, the first last.
+// Reads T5's spiece.model: unigram, its table of normalizations, and extra ids after its pieces, the first
+// last.
 Pipeline read_t5_model(const std::filesystem::path& file, const TokenizerSettings& settings);
 Pipeline read_vocab_and_merges(const std::filesystem::path& vocab, const TokenizerSettings& settings);
 

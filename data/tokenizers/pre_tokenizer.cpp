@@ -10,7 +10,7 @@ namespace {
 
 using Piece = Pieces::Piece;
 
-// Cuts every piece.
+// Splits every piece.
 void split_all(Pieces& pieces, const Regex& pattern, SplitBehavior behavior, bool invert) {
   std::vector<Piece> cut;
   std::vector<std::string_view> parts;
@@ -23,7 +23,7 @@ void split_all(Pieces& pieces, const Regex& pattern, SplitBehavior behavior, boo
   pieces.list = std::move(cut);
 }
 
-// Writes every piece anew: change(piece, buffer) appends what becomes of it.
+// Rewrites every piece: change(piece, buffer) appends the new text.
 template <class Change>
 void rewrite_all(Pieces& pieces, const Change& change) {
   std::string& buffer = pieces.buffers.emplace_back();

@@ -53,7 +53,7 @@ Regex::Regex(std::string_view pattern, bool literal, const std::string& where) {
   code_ = std::shared_ptr<const void>(code, [](const void* p) {
     pcre2_code_free(const_cast<pcre2_code*>(static_cast<const pcre2_code*>(p)));
   });
-  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // where it cannot, matching is slower
+  pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);  // if it fails, matching is slower
 }
 
 Regex::Finder::Finder(const Regex& regex) : regex_(regex) {
@@ -67,7 +67,7 @@ Regex::Finder::Finder(const Regex& regex) : regex_(regex) {
 
 bool Regex::Finder::find(std::string_view text, std::size_t from, Match& match) {
   auto& state = *static_cast<State*>(state_.get());
-  // A row of 64 MiB of spaces is slow, not wrong; a pattern that backtracks for ever ends, as in Oniguruma.
+  // 64 MiB of spaces in a row are slow, but no error; endless backtracking is stopped, as in Oniguruma.
   constexpr std::size_t kSteps = 10'000'000, kStepsPerByte = 40;
   const std::size_t steps = std::min<std::size_t>(kSteps + kStepsPerByte * text.size(), UINT32_MAX);
   pcre2_set_match_limit(state.context.get(), static_cast<std::uint32_t>(steps));

@@ -1,5 +1,5 @@
-// Regular expressions of tokenizer.json, by PCRE2. Hugging Face's library reads them with Oniguruma; what the
-// two understand differently is written in PCRE2's words first, and refused where there are none.
+// Regular expressions of tokenizer.json, by PCRE2. Hugging Face's library reads them with Oniguruma, so
+// patterns are first translated to PCRE2's syntax, and refused if this is not possible.
 #pragma once
 #include <cstddef>
 #include <memory>
@@ -9,30 +9,30 @@
 
 namespace ft {
 
-// White space and letters of words as Unicode has them, for patterns of our own: PCRE2's \s has U+180E too,
-// and its \w has marks only since 10.43.
+// White space and word characters as Unicode defines them, for ft's patterns: PCRE2's \s also has U+180E, and
+// its \w has marks only since 10.43.
 inline constexpr std::string_view kSpacePattern = "\\p{White_Space}";
 inline constexpr std::string_view kWordPattern = "[\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200C}\\x{200D}]";
 
 class Regex {
  public:
   struct Match {
-    std::size_t begin = 0, end = 0;  // bytes
+    std::size_t begin = 0, end = 0;  // in bytes
   };
 
   // Compiles a pattern in PCRE2's syntax; an error in it is a bug in ft.
   explicit Regex(std::string_view pattern);
-  // Compiles a pattern in Oniguruma's syntax. Throws a UserError (exit 3) that begins with `where` for syntax
-  // that it does not know.
+  // Compiles a pattern in Oniguruma's syntax. Throws UserError (input), which begins with `where`, for
+  // unknown syntax.
   static Regex oniguruma(std::string_view pattern, const std::string& where);
-  // Matches a text literally.
+  // Makes an expression that matches a text literally.
   static Regex literal(std::string_view text);
 
-  // What `find` writes to; one for each thread.
+  // State of a search; each thread needs one.
   class Finder {
    public:
     explicit Finder(const Regex& regex);
-    // The first match at or after `from`; false when there is none. `text` must be UTF-8.
+    // Finds the first match at or after `from`; returns false if there is none. `text` must be UTF-8.
     bool find(std::string_view text, std::size_t from, Match& match);
 
    private:
@@ -46,10 +46,10 @@ class Regex {
   std::shared_ptr<const void> code_;  // shared by copies; it does not change
 };
 
-// All matches in order. As in Oniguruma's library an empty match directly behind another match is none.
+// Returns all matches in order. As in Oniguruma, an empty match directly after another match is skipped.
 std::vector<Regex::Match> all_matches(std::string_view text, const Regex& regex);
 
-// Oniguruma's pattern in PCRE2's syntax.
+// Translates Oniguruma's pattern to PCRE2's syntax.
 std::string from_oniguruma(std::string_view pattern, const std::string& where);
 
 }  // namespace ft

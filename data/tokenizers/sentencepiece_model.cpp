@@ -19,14 +19,14 @@ struct Broken {
   std::string why;
 };
 
-// One message in protobuf's wire format: fields one after another, each a number, a kind and a value.
+// A message in protobuf's wire format: fields one after another, each with a number, a kind and a value.
 class Message {
  public:
   explicit Message(std::string_view all) : rest_(all) {}
 
   int field = 0;
-  std::uint64_t number = 0;  // of kinds 0 and 5
-  std::string_view bytes;    // of kind 2
+  std::uint64_t number = 0;  // for kinds 0 and 5
+  std::string_view bytes;    // for kind 2
 
   bool next() {
     if (rest_.empty()) return false;

@@ -1,5 +1,5 @@
-// A look into a SentencePiece model file before its library sees it. The file is a protobuf message that
-// anybody may have made, and the library trusts what is inside; here sizes, pieces and tables are checked.
+// Checks a SentencePiece model file before its library reads it. The file is a protobuf message from an
+// untrusted source, and the library trusts its content; this code checks sizes, pieces and tables.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,13 +25,13 @@ struct SentencePieceModel {
 
   std::vector<Piece> pieces;  // the index is the id
   bool byte_fallback = false;
-  bool unigram = true;   // else BPE, or another kind
-  std::string charsmap;  // the table of normalizations (data/tokenizers/charsmap.h); empty: none
-  // A text gets a space in front; runs of spaces become one, and those around a text none.
+  bool unigram = true;   // false: BPE, or another kind
+  std::string charsmap;  // table of normalizations (data/tokenizers/charsmap.h); empty: none
+  // A space is added before a text; runs of spaces become one, and spaces at a text's ends are removed.
   bool add_dummy_prefix = true, remove_extra_whitespaces = true;
 };
 
-// Throws a UserError (exit 3) that names the file when the bytes are no sound model.
+// Throws UserError (input), which names the file, if the bytes are not a valid model.
 SentencePieceModel check_sentencepiece_model(std::string_view bytes, const std::string& file);
 
 }  // namespace ft

@@ -17,15 +17,15 @@ namespace ft {
 namespace {
 
 constexpr std::int64_t kLargestFile = std::int64_t{256} << 20;
-// Appended to a serialized model, this sets normalizer_spec.add_dummy_prefix to false: protobuf merges a
-// message that occurs twice.
+// Appended to a serialized model, this sets normalizer_spec.add_dummy_prefix to false, because protobuf
+// merges a message that occurs twice.
 constexpr std::string_view kNoDummyPrefix("\x1A\x02\x18\x00", 4);
 
 class LlamaTokenizer : public Tokenizer {
  public:
   LlamaTokenizer(const std::string& file, std::string bytes, const TokenizerSettings& settings)
       : settings_(settings), model_(check_sentencepiece_model(bytes, file)) {
-    // The library's own prefix space is the legacy rule; the new one adds it once, in encode.
+    // The library's prefix space is the legacy rule; with the new rule encode() adds it once.
     if (!settings_.legacy || !settings_.add_prefix_space) bytes += kNoDummyPrefix;
     const auto status = processor_.LoadFromSerializedProto(bytes);
     if (!status.ok())
@@ -66,7 +66,7 @@ class LlamaTokenizer : public Tokenizer {
   }
 
   std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const override {
-    std::string text, bytes;  // bytes: of byte pieces that belong together
+    std::string text, bytes;  // bytes: a run of byte pieces
     const auto flush = [&] {
       if (is_utf8(bytes))
         text += bytes;
@@ -113,12 +113,13 @@ class LlamaTokenizer : public Tokenizer {
  private:
   using Kind = SentencePieceModel::Kind;
 
-  // The rule since transformers 4.31: one prefix space, where the text begins and has none.
+  // Encodes by the rule since transformers 4.31: one prefix space at the beginning of the text if it has
+  // none.
   void encode_new(std::string text, bool first, Ids& out) const {
     const bool spaced = text.starts_with(kMetaspace);
     if (first && settings_.add_prefix_space && !spaced) text.insert(0, kMetaspace);
     if (!text.starts_with(kMetaspace)) return append(processor_.EncodeAsIds(text), 0, out);
-    // The library may swallow a space that a text begins with, unless something stands before it.
+    // The library may remove a space at the beginning of a text, so the text is encoded after another token.
     append(processor_.EncodeAsIds(unk_text() + text), unk_prefix_, out);
   }
   static void append(const std::vector<int>& ids, std::size_t skip, Ids& out) {
@@ -150,7 +151,7 @@ class LlamaTokenizer : public Tokenizer {
   AddedTokens added_;
   std::int32_t size_ = 0;
   std::optional<std::int32_t> bos_, eos_, pad_, unk_;
-  std::size_t unk_prefix_ = 0;  // tokens of unk_text()
+  std::size_t unk_prefix_ = 0;  // number of tokens of unk_text()
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// LlamaTokenizer's rules around the SentencePiece library.
+// Applies LlamaTokenizer's rules with the SentencePiece library.
 #pragma once
 #include <filesystem>
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace ft {
 
-// From a tokenizer.model and the files beside it, with `more` added: see make_tokenizer. Throws a UserError
-// (exit 3) for whatever is wrong with them.
+// Reads a tokenizer.model and the other files of its folder, and adds `more`: see make_tokenizer. Throws
+// UserError (input) if a file is not valid.
 std::unique_ptr<Tokenizer> make_llama_tokenizer(const std::filesystem::path& file,
                                                 const std::vector<AddedToken>& more);
 

@@ -1,4 +1,4 @@
-// Cutting a text at the matches of a pattern.
+// Splits a text at the matches of a pattern.
 #include <algorithm>
 
 #include "data/tokenizers/pre_tokenizer.h"
@@ -23,8 +23,7 @@ std::vector<Part> parts_of(std::string_view text, const Regex& pattern, bool inv
   return parts;
 }
 
-// Parts in their order, each joined to the one before it where `joins` says so of (part, the part before is
-// a match).
+// Joins parts: a part joins the one before it if joins(part, the part before is a match) returns true.
 template <class Joins>
 std::vector<Part> joined(const std::vector<Part>& parts, const Joins& joins) {
   std::vector<Part> out;

@@ -51,7 +51,8 @@ class ReplaceDecoder : public TokenDecoder {
   std::string to_;
 };
 
-// Tokens like <0x0A> in a row become the text of their bytes; where that is no UTF-8, U+FFFD for each.
+// Joins neighbouring tokens such as <0x0A> to the text of their bytes; if it is not UTF-8, to U+FFFD for each
+// byte.
 class ByteFallbackDecoder : public TokenDecoder {
  public:
   void apply(std::vector<std::string>& tokens) const override {
@@ -93,7 +94,7 @@ class FuseDecoder : public TokenDecoder {
   void apply(std::vector<std::string>& tokens) const override { tokens = {join(tokens)}; }
 };
 
-// Takes up to `start` and `stop` of a character away at the ends of each token.
+// Removes up to `start` and `stop` copies of a character from the ends of each token.
 class StripDecoder : public TokenDecoder {
  public:
   StripDecoder(std::string what, std::int64_t start, std::int64_t stop)
@@ -151,7 +152,7 @@ std::string lossy_utf8(std::string_view bytes) {
     if (n > 0) {
       text += bytes.substr(i, n);
     } else {
-      // The longest beginning that some character has.
+      // Find the longest beginning of a valid character.
       static constexpr std::string_view kTail = "\x80\xBF";
       for (n = 1; n < 4 && i + n < bytes.size(); ++n) {
         const std::string head(bytes.substr(i, n + 1));

@@ -1,4 +1,4 @@
-// The part of a tokenizer that knows the vocabulary: pieces of text to ids.
+// The part of a tokenizer with the vocabulary: converts pieces of text to ids.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,11 +15,11 @@ using TokenIds = std::vector<std::int32_t>;
 inline constexpr std::int64_t kEndOfIds = std::int64_t{1}
                                           << 24;  // one past the largest id that a file may give
 
-// Texts and their ids, both ways. Ids may have holes. A text may have several, of which the last counts.
+// Maps texts to ids and back. Ids may have gaps. If a text has several ids, the last one counts.
 class Vocabulary {
  public:
   Vocabulary() = default;
-  // UserError (exit 3) that begins with `where` for an id that occurs twice, and for an id out of range.
+  // Throws UserError (input), which begins with `where`, for an id that occurs twice or is out of range.
   Vocabulary(std::vector<std::pair<std::string, std::int64_t>> entries, const std::string& where);
   Vocabulary(const Vocabulary&) = delete;
   Vocabulary& operator=(const Vocabulary&) = delete;
@@ -28,7 +28,7 @@ class Vocabulary {
 
   std::optional<std::int32_t> id(std::string_view text) const;
   const std::string* text(std::int32_t id) const;                                // null: no token has this id
-  std::int64_t count() const { return count_; }                                  // of entries
+  std::int64_t count() const { return count_; }                                  // number of entries
   std::int64_t end() const { return static_cast<std::int64_t>(texts_.size()); }  // one past the largest id
   const auto& ids() const { return ids_; }
 
@@ -50,7 +50,7 @@ class TokenModel {
   Vocabulary vocabulary_;
 };
 
-// "<0x0A>": how a byte is called in vocabularies that fall back to bytes.
+// Returns a byte's name in vocabularies with byte fallback, such as "<0x0A>".
 std::string byte_token(unsigned char byte);
 
 }  // namespace ft

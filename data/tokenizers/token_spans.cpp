@@ -9,10 +9,10 @@
 namespace ft {
 namespace {
 
-constexpr const char* kWordStart = "\xE2\x96\x81";   // SentencePiece's
+constexpr const char* kWordStart = "\xE2\x96\x81";   // of SentencePiece
 constexpr const char* kByteLevelStart = "\xC4\xA0";  // of byte-level vocabularies
 
-// The bytes that a token stands for in the middle of a text.
+// Returns the bytes that a token stands for in the middle of a text.
 std::string piece_of(const std::string& name, bool byte_level) {
   if (byte_level) return from_byte_level(name).value_or(name);
   if (name.size() == 6 && name.starts_with("<0x") && name.ends_with('>')) {
@@ -45,9 +45,9 @@ std::optional<std::vector<std::pair<std::size_t, std::size_t>>> token_spans(cons
     const std::string_view rest = text.substr(at);
     std::size_t size = piece.size();
     if (rest.starts_with(name) && (tokenizer.is_special(id) || !rest.starts_with(piece)))
-      size = name.size();  // an added token is written as it is
+      size = name.size();  // an added token stands for its name
     else if (!rest.starts_with(piece) && piece.starts_with(' ') && rest.starts_with(piece.substr(1)))
-      --size;  // a space that the tokenizer put there
+      --size;  // a space that the tokenizer added
     else if (!rest.starts_with(piece))
       return std::nullopt;
     spans.emplace_back(at, at + size);

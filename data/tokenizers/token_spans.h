@@ -1,4 +1,4 @@
-// Where tokens lie in the text that they were made of.
+// Finds the position of each token in its text.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,11 +12,12 @@
 
 namespace ft {
 
-// The bytes that a token stands for within a text, of a special one its name; "" for an id without a token.
+// Returns the bytes that a token stands for within a text; a special token's name; "" for an id without a
+// token.
 std::string token_bytes(const Tokenizer& tokenizer, std::int32_t id);
 
-// (tokens) the bytes from the first of each to behind its last, by the tokens' own texts. Nothing where these
-// are not the text, piece by piece: a tokenizer may change letters, or take white space away.
+// Returns the byte range of each token, from its first byte to one past its last, by the tokens' texts.
+// Returns nullopt if these do not add up to the text: a tokenizer may change letters, or remove white space.
 std::optional<std::vector<std::pair<std::size_t, std::size_t>>> token_spans(const Tokenizer& tokenizer,
                                                                             std::span<const std::int32_t> ids,
                                                                             std::string_view text);

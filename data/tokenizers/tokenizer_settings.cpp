@@ -26,7 +26,7 @@ bool has_key(const JsonObject& o, std::string_view key) {
   return std::find(keys.begin(), keys.end(), key) != keys.end();
 }
 
-// Default names in a class of transformers.
+// Returns the default names in a class of transformers.
 SpecialNames names_of(const std::string& tokenizer_class, const SpecialNames& otherwise) {
   const std::string end = "<|endoftext|>";
   const auto is = [&](std::string_view name) {
@@ -40,7 +40,7 @@ SpecialNames names_of(const std::string& tokenizer_class, const SpecialNames& ot
   return otherwise;
 }
 
-// {"content": "<s>", "lstrip": false, ...}
+// Reads {"content": "<s>", "lstrip": false, ...}.
 AddedToken read_token(const JsonObject& o) {
   AddedToken t;
   t.content = o.text("content");
@@ -52,7 +52,7 @@ AddedToken read_token(const JsonObject& o) {
   return t;
 }
 
-// A token's text or its object.
+// Reads a token given as text or as an object.
 AddedToken token_at(const JsonObject& o, const std::string& key) {
   return o.is_object(key) ? read_token(o.object(key)) : AddedToken{.content = o.text(key), .id = {}};
 }
@@ -75,7 +75,7 @@ class Reader {
     SpecialNames& names = out_.names;
     names = names_of(out_.tokenizer_class, otherwise);
     if (config_) read_specials(*config_);
-    // The newer tokenizer_config.json says everything; before, the map had the last word.
+    // A newer tokenizer_config.json is complete; with an older one the map takes precedence.
     if (map_ && !decoder) read_specials(*map_);
     for (const auto& name : {names.bos, names.eos, names.unk, names.pad})
       if (name) add({.content = *name, .id = {}, .special = true});
@@ -99,7 +99,7 @@ class Reader {
       c.refuse("sp_model_kwargs", "empty");
   }
 
-  // {"32000": {"content": ...}, ...}
+  // Reads {"32000": {"content": ...}, ...}.
   void read_decoder(const JsonObject& decoder) {
     for (const std::string& key : decoder.keys()) {
       std::int64_t id = -1;
@@ -114,7 +114,7 @@ class Reader {
               [](const AddedToken& a, const AddedToken& b) { return a.id < b.id; });
   }
 
-  // {"<tool>": 32000, ...}
+  // Reads {"<tool>": 32000, ...}.
   void read_added_json(const JsonObject& added) {
     for (const std::string& content : added.keys())
       add({.content = content, .id = static_cast<std::int32_t>(added.integer(content, 0, kEndOfIds - 1))});
@@ -125,7 +125,7 @@ class Reader {
   void read_specials(const JsonObject& o) {
     const auto name = [&](const char* key, std::optional<std::string>& to) {
       if (!o.has(key)) {
-        // null takes a default away; what is not mentioned leaves it.
+        // A null removes a default; an absent key keeps it.
         if (has_key(o, key)) to.reset();
         return;
       }
@@ -158,7 +158,7 @@ class Reader {
     return token.content;
   }
 
-  // An existing token keeps its id and flags, and may become special.
+  // Adds a token. An existing one keeps its id and flags, but may become special.
   void add(const AddedToken& token) {
     if (token.content.empty()) return;
     const auto same = std::find_if(out_.added.begin(), out_.added.end(),

@@ -30,7 +30,7 @@ utf8proc_option_t options_of(NormalForm form) {
 }  // namespace
 
 std::string normal_form(std::string_view text, NormalForm form) {
-  // ASCII is in every form; below U+0300, whose first byte is 0xCC, everything is in form C.
+  // ASCII is in every form; text below U+0300, whose first byte is 0xCC, is in form C.
   const unsigned char settled = form == NormalForm::nfc ? 0xCC : 0x80;
   if (std::all_of(text.begin(), text.end(), [&](char c) { return static_cast<unsigned char>(c) < settled; }))
     return std::string(text);

@@ -9,13 +9,14 @@ namespace ft {
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 std::string normal_form(std::string_view text, NormalForm form);
 
-// Bytes of the extended grapheme cluster that begins at text[at], which must be the beginning of one.
+// Returns the bytes of the extended grapheme cluster at text[at], which must be the beginning of one.
 std::size_t grapheme_length(std::string_view text, std::size_t at);
 
-// A character of words: Alphabetic, a mark, a decimal digit, a connector such as _, or a joiner.
+// Returns true for characters of words: Alphabetic, marks, decimal digits, connectors such as _, joiners.
 bool is_word_character(char32_t c);
 
-// A character by its general category, such as Ll or Nd, and in its other case, where that is one character.
+// char_kind: the general category, such as Ll or Nd. lower_case, upper_case: the other case if it is one
+// character.
 enum class CharKind { lower, upper, title, other_letter, decimal, other_number, space, control, other };
 CharKind char_kind(char32_t c);
 char32_t lower_case(char32_t c);

@@ -11,7 +11,7 @@
 namespace ft {
 namespace {
 
-constexpr double kUnknownPenalty = 10;  // below the lowest score, as in SentencePiece
+constexpr double kUnknownPenalty = 10;  // amount below the lowest score, as in SentencePiece
 
 Vocabulary vocabulary_of(const std::vector<std::pair<std::string, double>>& pieces,
                          const std::string& where) {
@@ -49,15 +49,15 @@ class Unigram : public TokenModel {
   }
 
  private:
-  // The best way to reach a place of the text: the last token and where it begins.
+  // The best way to a position in the text: its last token, and that token's beginning.
   struct Step {
     double score = 0;
     std::int32_t id = -1;
     std::ptrdiff_t from = -1;
   };
   struct Node {
-    std::uint32_t number = 0;  // of the node, as a key of its steps
-    std::int32_t id = -1;      // of the piece that ends here
+    std::uint32_t number = 0;  // the node's number, part of the key of its steps
+    std::int32_t id = -1;      // the piece that ends here
   };
 
   void add(const std::string& text, std::int32_t id) {
@@ -87,7 +87,7 @@ class Unigram : public TokenModel {
     };
     for (std::size_t begin = 0; begin < text.size();) {
       const std::size_t n = std::max<std::size_t>(utf8_length(text, begin), 1);
-      bool single = false;  // a piece of one character
+      bool single = false;  // a piece of one character was found
       std::uint32_t node = 0;
       for (std::size_t end = begin; end < text.size();) {
         const Node* next = trie_.find(node, static_cast<unsigned char>(text[end]));
@@ -104,7 +104,7 @@ class Unigram : public TokenModel {
     collect(text, best, ids);
   }
 
-  // From the end to the beginning; unknown pieces in a row are one.
+  // Reads the result from the end to the beginning; neighbouring unknown pieces are joined.
   void collect(std::string_view text, const std::vector<Step>& best, TokenIds& ids) const {
     const auto first = ids.size();
     std::size_t end = text.size();
@@ -120,7 +120,7 @@ class Unigram : public TokenModel {
   }
   void add_backwards(std::string_view piece, std::int32_t id, TokenIds& ids) const {
     if (id != unk_) return ids.push_back(id);
-    // Unknown characters together may be a token's text, such as <unk> itself.
+    // Unknown characters together may be a token's text, such as <unk>.
     if (const auto known = vocabulary().id(piece)) return ids.push_back(*known);
     TokenIds bytes;
     for (const char b : piece)

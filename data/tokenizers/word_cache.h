@@ -1,5 +1,5 @@
-// Remembers the tokens of words: most words of a text occurred before. Safe from several threads; what is in
-// it never changes a result.
+// Caches the tokens of words, because most words of a text occur again. Several threads may use it; it never
+// changes a result.
 #pragma once
 #include <array>
 #include <functional>
@@ -14,9 +14,9 @@ namespace ft {
 
 class WordCache {
  public:
-  static constexpr std::size_t kLongest = 64;  // bytes of a word that is remembered
+  static constexpr std::size_t kLongest = 64;  // bytes of the longest cached word
 
-  // Appends what was put; false when the word is not known.
+  // Appends the cached tokens; returns false if the word is not cached.
   bool find(std::string_view word, TokenIds& ids) const {
     const Shelf& shelf = shelves_[shelf_of(word)];
     const std::lock_guard lock(shelf.mutex);
@@ -33,7 +33,7 @@ class WordCache {
   }
 
  private:
-  static constexpr std::size_t kMost = 2048;  // words of a shelf
+  static constexpr std::size_t kMost = 2048;  // words on a shelf
   struct Hash {
     using is_transparent = void;
     std::size_t operator()(std::string_view word) const { return std::hash<std::string_view>()(word); }

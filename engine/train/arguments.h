@@ -1,5 +1,5 @@
-// What a schedule or an optimizer takes beside the settings that all share: a struct with fields, read from
-// training.lr_scheduler_kwargs or training.optim_args. Nothing unknown is passed over.
+// Arguments that a schedule or an optimizer takes in addition to the settings that all share: a struct with
+// fields, read from training.lr_scheduler_kwargs or training.optim_args. Unknown arguments are refused.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,15 +9,15 @@
 
 namespace ft {
 
-// Takes the keys out of `given` that `owner` does not have, a mistake each.
+// Removes the keys from `given` that `owner` does not have, and reports each as a mistake.
 void refuse_unknown(std::string_view owner, const std::string& setting, Json& given,
                     const std::vector<std::string>& known, Reading& to);
 
-// For settings that were checked where their lines were known.
+// For settings that were checked before, when their lines were known.
 inline SettingsText nowhere() { return {.value = Json::object(), .lines = {}, .name = "settings"}; }
 
-// `arguments` with what is given. mistake_of(arguments) says what is wrong with them together, if anything.
-// Throws UserError(config) with every mistake, by the setting's place in `tree`.
+// Returns `arguments` changed by the keys in `given`. mistake_of(arguments) returns a mistake in their
+// combination, or "". Throws UserError (config) with every mistake, by the setting's place in `tree`.
 template <class Arguments, class MistakeOf>
 Arguments read_arguments(Arguments arguments, std::string_view owner, const std::string& setting, Json given,
                          const SettingsText& tree, const MistakeOf& mistake_of) {

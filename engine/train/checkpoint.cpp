@@ -17,9 +17,9 @@
 namespace ft {
 namespace {
 
-// The gradient that a delayed step is to take, as if it were a state.
+// The gradient of a delayed step, saved like an optimizer state.
 constexpr StateSpec kGradient{.name = "delayed_grad"};
-// A critic's own values, and what the names of its tensors begin with.
+// A critic's values, and the prefix of its tensors' names.
 constexpr StateSpec kValue{.name = "value"};
 constexpr const char* kCritic = "critic.";
 
@@ -31,8 +31,9 @@ Shape shape_of(const Parameter& p, const StateSpec& state, int ranks) {
   return state.saved_shape(p.whole_shape(), ranks);
 }
 
-// y = elements [first, first + y.numel()) of the mean of a state of `each` elements that each of some other
-// ranks had of its own, so that their sum stays what it was.
+// Reads elements [first, first + y.numel()) of the mean over ranks of a state with `each` elements per rank,
+// saved by another number of ranks. If every rank takes the mean, the mean over the new ranks is the saved
+// one.
 void read_mean(const SafetensorsFile& file, const StoredTensor& t, const Tensor& y, std::int64_t first,
                std::int64_t each) {
   const std::int64_t n = y.numel(), ranks = t.numel / each;
@@ -46,7 +47,8 @@ void read_mean(const SafetensorsFile& file, const StoredTensor& t, const Tensor&
   }
 }
 
-// A parameter's own elements from `first` on, or those of a state of it, to where they are in the whole.
+// Writes a parameter's values, or a state of it, from this rank's element `first` on, to their places in the
+// complete tensor.
 void write(SafetensorsFiller& filler, const std::string& name, const Parameter& p, std::int64_t first,
            HostPieces& pieces, const Tensor& values) {
   pieces.out_of(values, [&](const Tensor& piece, std::int64_t begin) {
@@ -56,7 +58,7 @@ void write(SafetensorsFiller& filler, const std::string& name, const Parameter& 
   });
 }
 
-// The same the other way round: from(values, at).
+// Reads in the same way: from(values, at) reads the values at a place of the complete tensor.
 void read(const Parameter& p, std::int64_t first, const Tensor& to, auto from) {
   each_piece(p, first, to.numel(), [&](std::int64_t here, std::int64_t at, std::int64_t n) {
     from(to.elements(here - first, n), at);
@@ -97,7 +99,7 @@ EvaluatedRate::State evaluated_rate_from_json(const JsonObject& j) {
   s.bad = j.integer("bad", 0);
   if (j.has("best")) s.best = j.number("best");
   s.cooldown = j.integer("cooldown", 0);
-  if (!j.has("window")) return s;  // written before there was greedy
+  if (!j.has("window")) return s;  // written before the schedule greedy existed
   s.good = j.integer("good", 0);
   s.warmup = j.integer("warmup", 0);
   s.falls_left = j.integer("falls_left", 0);
@@ -167,7 +169,7 @@ TrainState from_json(const JsonObject& j) {
   return s;
 }
 
-// The shards with this stem; the manifest has verified the files.
+// Returns the shards whose names begin with this stem; the manifest has verified the files.
 std::vector<std::unique_ptr<SafetensorsFile>> files_of(const std::string& folder, const std::string& stem) {
   std::vector<std::unique_ptr<SafetensorsFile>> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder))
@@ -185,7 +187,7 @@ std::vector<Parameter*> trained(Model& model) {
   return all;
 }
 
-// A parameter's states, at their places in the files.
+// Writes a parameter's states to their places in the files.
 void write_states(SafetensorsFiller& filler, ParameterStore& store, const Slice& s, HostPieces& pieces,
                   const std::string& prefix = "") {
   const auto states = store.states(*s.parameter);

@@ -1,7 +1,7 @@
-// The loss scale of fp16 training. Small gradients vanish below float16's smallest number, 6e-8, so the loss
-// is multiplied by a scale before the backward pass and the f32 gradients are divided by it afterwards:
-// exactly where it is a power of two. A step whose gradients overflow is skipped. The scale moves as
-// DeepSpeed's DynamicLossScaler does (runtime/fp16/loss_scaler.py), with its names and defaults.
+// The loss scale of fp16 training. Small gradients vanish below float16's smallest number, 6e-8. So the loss
+// is multiplied by a scale before the backward pass, and the f32 gradients are divided by it afterwards,
+// without rounding if it is a power of two. A step whose gradients overflow is skipped. The scale changes as
+// in DeepSpeed's DynamicLossScaler (runtime/fp16/loss_scaler.py), with its names and defaults.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ft {
 
 class LossScaler {
  public:
-  // All that it knows; a checkpoint holds it.
+  // Complete state of the scaler, saved in checkpoints.
   struct State {
     double scale = 1;
     std::int64_t hysteresis = 1;  // the remaining tolerance
@@ -29,8 +29,8 @@ class LossScaler {
   const State& state() const { return s_; }
   double scale() const { return s_.scale; }
 
-  // After each step: whether its gradients overflowed. False, and nothing has changed, when they did and the
-  // scale is at its minimum already: training cannot go on.
+  // Call after each step; overflow: its gradients overflowed. Returns false, and changes nothing, if they
+  // overflowed although the scale is at its minimum: training cannot continue.
   bool update(bool overflow) {
     if (c_.loss_scale == 0 && !(overflow ? shrink() : grow())) return false;
     ++s_.step;

@@ -35,9 +35,9 @@ class StageRun {
     void rewind() { context.saved.rewind(mark); }
     Ctx context;
     std::int64_t mark;
-    States sends;  // made by the last pass, for a neighbour
+    States sends;  // made by the last pass, for a neighbouring stage
   };
-  // What all passes of a micro-batch have alike.
+  // Values that all passes of a micro-batch share.
   struct Taken {
     Batch batch;
     Random random;
@@ -51,7 +51,7 @@ class StageRun {
   void exchange(const StagePass& sends, const StagePass& receives) {
     States in, out;
     if (sends) out = std::move(of(sends).sends);
-    // Which may take the slot of what is sent: that has left it.
+    // This may take the slot of the sent states, which were moved out of it.
     if (receives) in = receives.backward ? take_gradients(receives) : take_in(receives);
     const int above = rank_above(*s_.context.pipeline()), below = rank_below(*s_.context.pipeline());
     exchange_states(s_.context, out, sends.backward ? below : above, in, receives.backward ? above : below,
@@ -59,7 +59,7 @@ class StageRun {
     if (sends && sends.backward) gradient_room_.reset();
   }
 
-  // Where the states from below are to be put. The first of a micro-batch's passes makes it.
+  // Makes room for the states from the stage below. The first pass of a micro-batch creates its batch.
   States take_in(const StagePass& p) {
     Slot& slot = of(p);
     slot.rewind();
@@ -74,8 +74,8 @@ class StageRun {
     c.tokens_weight = taken.tokens_weight;
     return s_.model.take_in(c, taken.batch, p.chunk, p.slot);
   }
-  // The last stage makes them, maybe after its forward pass. With several chunks other passes come before
-  // they are used.
+  // Makes room for the gradients from the stage above. The last stage computes them itself, maybe after its
+  // forward pass. With several chunks other passes come before they are used.
   States take_gradients(const StagePass& p) {
     if (is_last(p)) return {};
     Ctx& c = of(p).context;
@@ -94,8 +94,9 @@ class StageRun {
   const int stage_;
   const PipelineShape shape_;
   std::vector<std::optional<Slot>> slots_;
-  std::vector<Taken> together_;         // that go through a chunk before the next one
-  std::optional<Scope> gradient_room_;  // of what a backward pass gets or makes, until it has left
+  std::vector<Taken> together_;  // micro-batches that pass through a chunk before the next one
+  // Room for the gradients that a backward pass receives or makes, until they are sent.
+  std::optional<Scope> gradient_room_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A stage's part of a step, in the order of stage_schedule.h.
+// Runs a pipeline stage's part of a step, in the order of stage_schedule.h.
 #pragma once
 #include <functional>
 
@@ -9,14 +9,14 @@ namespace ft {
 struct StageStep {
   Model& model;
   ParameterStore& store;
-  Ctx& context;  // of the run; with in_flight() - 1 arenas more
+  Ctx& context;  // of the run, with in_flight() - 1 more arenas
   StageLoss loss;
   std::int64_t micro_batches = 1;  // see PipelineShape
-  // Makes one, and what of its Ctx is its own. Called once for each, in ascending order.
+  // Makes a micro-batch, and sets its values in the Ctx. Called once for each, in ascending order.
   std::function<Batch(std::int64_t, Ctx&)> take;
 };
 
-// All stages call it together, with the same micro-batches.
+// Called by all stages together, with the same micro-batches.
 void run_stage(const StageStep&);
 
 }  // namespace ft

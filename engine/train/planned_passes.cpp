@@ -10,13 +10,14 @@
 namespace ft {
 namespace {
 
-// The length of sequence i: the first is the longest, the others share the rest.
+// Returns the length of sequence i: the first is the longest, the others share the rest.
 std::int64_t length_of(std::int64_t i, std::int64_t sequences, std::int64_t tokens, std::int64_t longest) {
   const std::int64_t others = std::max<std::int64_t>(1, sequences - 1), rest = tokens - longest;
   return i == 0 ? longest : rest * i / others - rest * (i - 1) / others;
 }
 
-// As many rows as blocks are left, of sequences that have enough.
+// Returns the starts of the rows that remain in blocks with token dropping: `kept` rows, taken from the first
+// sequences.
 std::vector<std::int32_t> kept_of(const std::vector<std::int32_t>& starts, std::int64_t kept) {
   std::vector<std::int32_t> all{0};
   for (std::size_t s = 1; s < starts.size(); ++s) {
@@ -43,7 +44,7 @@ void compare(Batch& b, const BatchShape& s) {
           std::max(b.starts[i], b.starts[i + 1] - 1 - (b.compared.first_target[i + 1] - t));
 }
 
-// Where rows are shared does not matter, only how many are, and the last place in a sequence.
+// Makes rows that pairs share. Their places do not matter, only their number, and the largest position.
 void share(Batch& b, const BatchShape& s) {
   b.starts = {0};
   for (std::int64_t i = 1; i <= s.sequences; ++i)
@@ -56,7 +57,7 @@ void share(Batch& b, const BatchShape& s) {
     b.whole_starts.push_back(static_cast<std::int32_t>(s.whole * i / (2 * s.compared)));
 }
 
-// A batch of the given shape, with ids that are never read, and targets from a row on.
+// Makes a batch of the given shape, with ids that are never read, and targets from row `first_target` on.
 Batch batch_of(const BatchShape& s, std::int64_t first_target = 0) {
   Batch b;
   b.starts = {0};
@@ -82,7 +83,7 @@ Batch batch_of(const BatchShape& s, std::int64_t first_target = 0) {
   return b;
 }
 
-// Where ranks share a batch, targets lie in rank 0's rows first: no rank has more of them than rows.
+// If ranks share a batch, targets begin in rank 0's rows, because no rank has more targets than rows.
 std::int64_t first_target(const Grid* grid, std::int64_t tokens) {
   if (!grid) return 0;
   const RowShare share{0, grid->shape.sequence, grid->shape.sharing};
@@ -101,7 +102,7 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
   const Batch batch = batch_of(shape, first_target(p.grid, shape.tokens));
   const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
   if (train && c.pipeline()) {
-    std::vector<Arena> others;  // of the passes of its chunks, any of which may be in any arena
+    std::vector<Arena> others;  // for the passes of the other chunks; any pass may use any arena
     for (int i = 1; i < p.grid->shape.chunks; ++i) others.push_back(endless(ops));
     c.in_flight = others;
     c.again = &again;
@@ -136,7 +137,7 @@ void run_valuing(const Passes& p, Ops& ops, const BatchShape& shape, Peaks& peak
 
 namespace {
 
-// As many sources as a pass will have; one gets what the others leave.
+// Makes as many sources as a pass can have; the last gets the remaining tokens.
 Sources sources_of(const GenerationShape& shape) {
   Sources s;
   const std::int64_t n = shape.cache.sources, longest = shape.cache.source_capacity;
@@ -175,7 +176,7 @@ void run_generation(const Passes& p, Ops& ops, const GenerationShape& shape, Pea
   for (std::int64_t i = 0; i < shape.scored; ++i) next.wanted.push_back(static_cast<std::int32_t>(i));
   model.extend(c, store, cache, next, logits);
   if (const std::int64_t turn = model.keys_turn_at(); 0 < turn && turn < shape.cache.capacity) {
-    Continuation all{.slots = {0}, .past = {0}};  // of one sequence, anew
+    Continuation all{.slots = {0}, .past = {0}};  // one sequence, computed again from its beginning
     all.input_ids.resize(static_cast<std::size_t>(turn + 1));
     all.starts.push_back(static_cast<std::int32_t>(turn + 1));
     model.extend(c, store, cache, all, logits.slice(0, 1));

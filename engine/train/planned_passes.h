@@ -1,4 +1,4 @@
-// The passes of a run on made-up batches of its largest shapes, for Ops that count: NullOps, TraceOps.
+// Runs a run's passes on made-up batches of its largest shapes, with Ops that count: NullOps, TraceOps.
 #pragma once
 #include <algorithm>
 
@@ -7,13 +7,13 @@
 
 namespace ft {
 
-Arena endless(Ops&);  // counts, and holds nothing
+Arena endless(Ops&);  // counts bytes, and holds no memory
 
-// Bytes of arenas at their fullest. In a pipeline's stage: `flight` of a pass in flight, `again` for what
-// runs again.
+// Peak bytes of the arenas. In a pipeline's stage, `flight` is the peak of one pass in flight, `again` of
+// recomputation.
 struct Peaks {
   std::int64_t saved = 0, scratch = 0, flight = 0, again = 0;
-  InputsHome* inputs = nullptr;  // where blocks' inputs wait for the backward pass, if not in memory
+  InputsHome* inputs = nullptr;  // place of blocks' inputs until the backward pass, if not in memory
 
   void cover(const Arena& used, const Arena& temporary) {
     saved = std::max(saved, used.peak());
@@ -21,7 +21,7 @@ struct Peaks {
   }
 };
 
-// The objective's passes on a model. Peaks grow.
+// Models and objective of the passes. The functions below raise the peaks.
 struct Passes {
   Objective& objective;
   Policy policy, reference, critic;
@@ -29,11 +29,12 @@ struct Passes {
   const Grid* grid;
 };
 void run_batch(const Passes&, Ops&, const BatchShape&, bool train, Peaks&);
-// What policy and reference say of answers, and the critic expected of them.
+// Runs the passes that compute log-probabilities of answers under policy and reference, and the critic's
+// values.
 void run_valuing(const Passes&, Ops&, const BatchShape&, Peaks&);
-// As many tokens as there will be, after the longest past.
+// Generates as many tokens at once as a run will, after the longest context.
 void run_generation(const Passes&, Ops&, const GenerationShape&, Peaks&);
-// A reward model's.
+// Runs a reward model's pass.
 void run_scoring(const Policy& scorer, Ops&, DType, const BatchShape&, Peaks&);
 
 }  // namespace ft

@@ -13,15 +13,15 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kLate = std::int64_t{1} << 60;  // a step after what optimizers begin with
+constexpr std::int64_t kLate = std::int64_t{1} << 60;  // a step after the special first steps of optimizers
 
-// Whether each of a step's micro-steps has traffic of its own.
+// Returns true if each micro-step moves offloaded data, so that its traffic differs.
 bool moves(const PlanRequest& r) {
   return r.inputs_on_host || r.zero.params_home.home != Home::device ||
          r.zero.states_home.home != Home::device;
 }
 
-// FLOPs of the whole micro-batch, whichever ranks share it, but of this rank's part of the model.
+// Returns the FLOPs of the complete micro-batch, whichever ranks share it, on this rank's part of the model.
 double flops_of(Passes p, Ops& null, const PlanRequest& r, std::int64_t recompute) {
   if (r.train.empty()) return 0;
   GridPoint sizes = GridShape();
@@ -53,7 +53,7 @@ void step_critic(const Passes& p, Ops& null, const PlanRequest& r, Arena& scratc
     take_step(null, *p.critic.store, *r.optimizer, {.rate = 1, .grad_scale = 1, .step = kLate}, &scratch);
 }
 
-// One micro-step of a step (Trainer::step).
+// Runs one micro-step of a step, as Trainer::step does, and returns its traffic.
 Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, Peaks& peaks) {
   ParameterStore& store = *p.policy.store;
   PlannedDepot kept(0, Home::host, true);
@@ -90,7 +90,8 @@ Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, 
   return traffic_of(comm, store, &inputs) - before;
 }
 
-// Where everything is on the device all micro-steps but the last are alike.
+// Counts the traffic of a step's micro-steps. If everything is on the device, all of them but the last are
+// equal.
 void count_traffic(Plan& plan, const Passes& p, Ops& null, const PlanRequest& r, Peaks& peaks) {
   if (r.train.empty()) return;
   ParameterStore& store = *p.policy.store;
@@ -108,14 +109,14 @@ void count_traffic(Plan& plan, const Passes& p, Ops& null, const PlanRequest& r,
   begin();
   plan.middle = plan.first = next(false);
   plan.last = next(true);
-  if (each) {  // a micro-step may leave a fetch to the next one: from the third on they are alike
+  if (each) {  // a micro-step may leave a fetch to the next one: from the third on they are equal
     begin();
     for (int i = 0; i < 3; ++i) plan.middle = next(false);
     next(true);
   } else {
     plan.once = plan.last;
   }
-  if (!r.zero.early) return;  // what units that are stepped early bring
+  if (!r.zero.early) return;  // the rest measures the memory of early stepping
   Peaks unused;
   store.begin_step(EarlyStep{[](Ops&, const FlatRun&) {}, r.zero.delayed});
   store.begin_micro_step(true);
@@ -140,7 +141,7 @@ MemoryReport memory_report(const StoreMemory& s, std::int64_t saved, std::int64_
   return m;
 }
 
-// Its communicator is the policy's.
+// Adds another store. Its communicator is the policy's, whose memory is counted already.
 void add_store(MemoryReport& to, const StoreMemory& s, const Communicator& comm, bool adapter) {
   StoreMemory own = s;
   own.communication -= comm.memory();
@@ -179,7 +180,7 @@ BlockCosts flops_by_block(Model& model, const PlanRequest& r) {
       ++blocks;
       unit(name);
     }
-    std::vector<std::pair<std::string, std::size_t>> all;  // and how many blocks there are up to it
+    std::vector<std::pair<std::string, std::size_t>> all;  // with the number of blocks up to it
     std::size_t blocks = 0;
   } units;
   model.visit(units);
@@ -188,7 +189,7 @@ BlockCosts flops_by_block(Model& model, const PlanRequest& r) {
     const auto of = std::find_if(units.all.begin(), units.all.end() - 1, [&](const auto& unit) {
       return call.where == unit.first || call.where.starts_with(unit.first + ".");
     });
-    const bool head = of == units.all.end() - 1;  // the last norm too
+    const bool head = of == units.all.end() - 1;  // includes the last norm
     double& end = head ? costs.ends.head : costs.ends.embedding;
     (head || of->second == 0 ? end : costs.blocks[of->second - 1]) += call.flops;
   }
@@ -208,7 +209,7 @@ void set_recompute(const Policy& policy, const Policy& critic, std::int64_t n) {
 
 namespace {
 
-// A store for a model beside the one that is trained, where there is such.
+// Makes the store of a model other than the trained one, if the model exists.
 void hold(std::optional<ParameterStore>& in, Model* model, Ops& null, Communicator& comm,
           const PlanRequest& r) {
   if (!model) return;
@@ -222,7 +223,7 @@ void hold(std::optional<ParameterStore>& in, Model* model, Ops& null, Communicat
   in->reserve(kMeasured);
 }
 
-// Adds what it takes to the report.
+// Adds a store's memory to the report.
 TransientMemory count_beside(const std::optional<ParameterStore>& store, const Communicator& comm,
                              bool adapter, MemoryReport& to) {
   if (!store) return {};
@@ -234,7 +235,7 @@ TransientMemory count_beside(const std::optional<ParameterStore>& store, const C
 
 Plan plan_run(Model& model, const PlanRequest& r) {
   NullOps null(r.device);
-  // Between GPUs these buffers are the host's, or NCCL's own, but for what sums in 16 bits pass through.
+  // On GPUs the communicator's buffers are in host memory or NCCL's, except the buffer for sums in 16 bits.
   const bool on_cpus = r.device.kind == Device::Kind::cpu;
   const int ranks = r.grid.ranks();
   const std::int64_t narrow = ranks > 1 && r.nccl ? narrow_elements(r.wire, r.reduce_bucket, ranks) : 0;
@@ -267,7 +268,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
     if (p.trainable) plan.trained += p.whole_shape().numel();
   });
   model.visit(count);
-  // How many rows travel to a rank's experts is not known; on the average as many as leave.
+  // Experts receive an unknown number of rows, on the average as many as the rank sends.
   if (r.costs != Costs::none && r.grid.expert == 1) {
     plan.flops = plan.computed = flops_of(passes, null, r, 0);
     if (r.recompute > 0 && moves(r)) plan.computed = flops_of(passes, null, r, r.recompute);

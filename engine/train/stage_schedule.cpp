@@ -6,7 +6,8 @@
 namespace ft {
 namespace {
 
-// All passes of a step in the order of the forward passes, and in that of the backward passes.
+// Return pass number k of a step, in the order of the forward passes, and in the order of the backward
+// passes.
 StagePass forward_pass(const PipelineShape& p, std::int64_t k) {
   const std::int64_t all = std::int64_t{p.stages} * p.chunks, begin = k / all * p.stages,
                      together = std::min<std::int64_t>(p.stages, p.micro_batches - begin);
@@ -51,7 +52,7 @@ std::vector<StageTurn> interleaved(const PipelineShape& p, int stage) {
   return turns;
 }
 
-// A pass that is received takes the slot that has been free for the longest.
+// Gives each received pass the slot that has been free for the longest time.
 void give_slots(const PipelineShape& p, int stage, std::vector<StageTurn>& turns) {
   std::deque<std::size_t> free;
   for (std::int64_t k = 0; k < in_flight(p, stage); ++k) free.push_back(static_cast<std::size_t>(k));

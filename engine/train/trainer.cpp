@@ -16,10 +16,10 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-constexpr std::int64_t kTurns = 4096;  // from phase to phase, until their times are looked at
+constexpr std::int64_t kTurns = 4096;  // changes of phase before their times are read
 
-// For a rank that has no micro-batch left while others have: one token and nothing to learn from it, so that
-// it takes part in every collective and adds zeros.
+// Returns a batch for a rank without a micro-batch while others have one: one token without target. So the
+// rank takes part in every collective and adds zeros.
 Batch idle_batch() {
   Batch b;
   b.input_ids = b.positions = b.source_ids = {0};
@@ -27,7 +27,7 @@ Batch idle_batch() {
   return b;
 }
 
-// A number that all ranks add up.
+// Returns the sum of a number over all ranks.
 double sum_over_ranks(Ctx& c, Communicator& comm, Tensor x) {
   comm.all_reduce(x);
   double sum = 0;
@@ -35,7 +35,7 @@ double sum_over_ranks(Ctx& c, Communicator& comm, Tensor x) {
   return sum;
 }
 
-// A pipeline's last stage has them.
+// Returns the sum of the losses, which a pipeline's last stage has.
 double sum_of_losses(Ctx& c, Communicator& comm, Tensor x) {
   if (c.pipeline()) c.pipeline()->all_reduce(x);
   return sum_over_ranks(c, comm, x);
@@ -46,7 +46,7 @@ void add_to(std::vector<double>& sums, const std::vector<double>& more) {
   for (std::size_t i = 0; i < more.size(); ++i) sums[i] += more[i];
 }
 
-// Powers of two with all their digits.
+// Returns a power of two with all its digits.
 std::string scale_text(double scale) {
   char text[64];
   std::snprintf(text, sizeof text, "%.15g", scale);
@@ -59,7 +59,7 @@ Tensor number(Ctx& c, double value) {
   return t;
 }
 
-// Columns of a row: the seconds from one time to another, by part. Backward's are with recomputation.
+// Returns columns of a row: the seconds from one time to another, by phase. Backward includes recomputation.
 Measures wall_clock(const Phases::Seconds& from, const Phases::Seconds& to) {
   const auto seconds = [&](Phase p) {
     return to[static_cast<std::size_t>(p)] - from[static_cast<std::size_t>(p)];
@@ -131,15 +131,15 @@ Trainer::Step Trainer::batches_of(std::int64_t index) const {
   return s;
 }
 
-// Interleaved stages need a multiple of their ranks. Micro-batches without targets fill up an epoch's last
-// step.
+// Returns the number of micro-batches in a step: interleaved stages need a multiple of their ranks.
+// Micro-batches without targets fill up an epoch's last step.
 std::int64_t Trainer::rounds_of(std::int64_t micro_batches) const {
   const GridShape shape = p_.context.grid ? p_.context.grid->shape : GridShape();
   return shape.chunks > 1 ? round_up(micro_batches, std::int64_t{shape.pipeline}) : micro_batches;
 }
 
-// Gradients of the step's micro-batches, which the ranks take in turns; returns the sum of all their losses.
-// What is random belongs to the micro-batch, whichever rank takes it.
+// Computes the gradients of the step's micro-batches, which the ranks take in turns; returns the sum of all
+// losses. Random numbers depend on the micro-batch, not on the rank that takes it.
 double Trainer::accumulate(Ctx& c, const Step& s) {
   Scope scratch(c.scratch);
   Tensor loss = number(c, 0);
@@ -174,7 +174,7 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
   return sum_of_losses(c, p_.comm, loss);
 }
 
-// Where the objective cannot go on, what was trained is saved.
+// Runs `part`; if the objective refuses the step, saves the training so far and rethrows.
 void Trainer::or_save(TrainState& state, const std::function<void()>& part) {
   try {
     part();
@@ -184,8 +184,8 @@ void Trainer::or_save(TrainState& state, const std::function<void()>& part) {
   }
 }
 
-// A skipped step counts as one of the run's, like DeepSpeed's global_steps, but neither for the schedule nor
-// for the optimizer.
+// Runs a step. A skipped step counts as one of the run's, like DeepSpeed's global_steps, but neither for the
+// schedule nor for the optimizer.
 Trainer::Step Trainer::step(TrainState& state) {
   p_.comm.at_step(state.step + 1);
   or_save(state, [&] { objective_.begin_step(pass(p_.context), state.step); });
@@ -205,7 +205,7 @@ Trainer::Step Trainer::step(TrainState& state) {
   s.grad_norm = p_.store.grad_norm(taken + 1) / s.loss_scale;
   if (p_.others.critic) s.critic_norm = p_.others.critic.store->grad_norm(taken + 1) / s.loss_scale;
   p_.store.finish_early();
-  // No loss scale helps a forward pass that overflows.
+  // A forward pass that overflows cannot be repaired by a loss scale.
   if (!std::isfinite(s.loss_sum) || (!scaler_ && !s.finite())) explain_not_finite(s);
   update(state, s, taken);
   return s;
@@ -219,15 +219,15 @@ StepScalars Trainer::scalars_of(const Step& s, std::int64_t taken) const {
   return {.rate = s.rate, .grad_scale = 1, .step = taken + 1, .betas = schedule_->betas(taken)};
 }
 
-// What is stepped beside the backward pass: what the last step has left to do, else this step's gradients
-// where their norm, which is known at the end, changes nothing.
+// Returns the update to make during the backward pass: the last step's delayed update, else this step's if
+// its gradient norm, which is known only at the end, is not needed.
 std::optional<EarlyStep> Trainer::early(const TrainState& state, const Step& s, std::int64_t taken) const {
   if (state.delayed) return early_step(*optimizer_, *state.delayed, true);
   if (!p_.store.steps_early() || delays(s) || scaler_ || config_.training.max_grad_norm > 0) return {};
   return early_step(*optimizer_, scalars_of(s, taken), false);
 }
 
-// With this step's gradients, now or in the next one.
+// Applies this step's gradients, now or in the next step.
 void Trainer::update(TrainState& state, const Step& s, std::int64_t taken) {
   const bool previous = state.delayed.has_value();
   state.delayed.reset();
@@ -249,7 +249,7 @@ void Trainer::step_critic(const Step& s, std::int64_t taken) {
   take_step(p_.context.ops, *p_.others.critic.store, *optimizer_, scalars, &p_.context.scratch);
 }
 
-// All ranks have the same norm, and so decide alike.
+// All ranks have the same norm, so that they decide equally.
 bool Trainer::skips(TrainState& state, const Step& s) {
   const bool overflow = !s.finite();
   if (!scaler_->update(overflow)) explain_not_finite(s);
@@ -261,12 +261,12 @@ bool Trainer::skips(TrainState& state, const Step& s) {
   return true;
 }
 
-// Runs the step again under a tracer that looks at every result, and ends the run with the first that is not
-// finite.
+// Runs the step again under a tracer that checks every result, and ends the run with the first result that is
+// not finite.
 void Trainer::explain_not_finite(const Step& s) {
   const bool loss_bad = !std::isfinite(s.loss_sum);
   std::string first = loss_bad ? "the loss" : "the gradient's norm";
-  if (!s.early) {  // else the weights are no longer those of the step
+  if (!s.early) {  // after an early update the step's weights are gone
     TraceOps trace(p_.context.ops, {.finite = true});
     Ctx c{trace, p_.context.saved, p_.context.scratch, p_.context.dtype};
     c.inputs = p_.context.inputs;
@@ -405,7 +405,7 @@ void Trainer::save(TrainState& state) {
   }
 }
 
-// One rank that was asked is enough, and all must know at the same step.
+// Returns true on all ranks if any rank was asked to stop, so that all stop at the same step.
 bool Trainer::stop_asked() {
   Ctx& c = p_.context;
   Scope scratch(c.scratch);
@@ -447,7 +447,7 @@ Ending Trainer::run(TrainState& state) {
         p_.eval && ((ev.eval_strategy == EvalStrategy::steps && due(ev.eval_steps, state.step)) ||
                     (ev.eval_strategy == EvalStrategy::epoch && pass));
     const bool best = judge && evaluate_and_judge(state);
-    // transformers saves the last step too: a run with more steps goes on from it.
+    // The last step is saved too, as by transformers, so that a longer run can continue from it.
     const bool last = state.step == length_.total_steps;
     const bool wanted =
         (ck.save_strategy == SaveStrategy::steps && (last || due(ck.save_steps, state.step))) ||

@@ -1,5 +1,5 @@
-// The loop: micro-batches, one optimizer step, and now and then an evaluation, a checkpoint, a row in the
-// log.
+// The training loop: micro-batches, an optimizer step, and at intervals an evaluation, a checkpoint, a row in
+// the log.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -19,23 +19,23 @@
 
 namespace ft {
 
-// How far a run goes.
+// Length of a run.
 struct Length {
   std::int64_t batches_per_epoch = 0, steps_per_epoch = 0, total_steps = 0,
-               epochs = 0;  // epochs: passes begun
+               epochs = 0;  // epochs: number of passes that are begun
 };
-// ranks: those with micro-batches of their own.
+// ranks: number of ranks that take different micro-batches.
 Length length_of(const TrainingConfig&, const BatchSource&, int ranks);
 
-// Which micro-batches a rank takes: of `ranks` in a row the one with number `rank`.
+// The micro-batches of a rank: of every `ranks` consecutive ones, number `rank`.
 struct Deal {
   int rank = 0, ranks = 1;
 };
-// comm: as TrainerParts. Ranks that share a sequence take the same ones.
+// comm: see TrainerParts. Ranks that share a sequence take the same micro-batches.
 Deal deal_of(const Ctx&, const Communicator& comm);
 
-// Mean loss over all of `data` (its targets, or what else the objective counts), without dropout, and the
-// objective's columns. `progress` gets batches.
+// Result of an evaluation: the mean loss over all of `data`, without dropout, and the objective's columns.
+// targets: the number that the objective counts. `progress` gets the number of batches.
 struct Evaluated {
   double loss = 0;
   std::int64_t targets = 0;
@@ -43,7 +43,7 @@ struct Evaluated {
 };
 Evaluated evaluate(const Pass&, Objective&, const BatchSource& data,
                    const std::function<void(std::int64_t done, std::int64_t of)>& progress);
-// The mean cross-entropy.
+// Computes the mean cross-entropy.
 Evaluated evaluate(Ctx context, Model&, ParameterStore&, Communicator&, const BatchSource& data,
                    const std::function<void(std::int64_t done, std::int64_t of)>& progress);
 
@@ -51,18 +51,18 @@ struct TrainerParts {
   Ctx& context;
   Model& model;
   ParameterStore& store;
-  Communicator& comm;  // the ranks that add up gradients; the context's Grid::zero(), where it has a grid
+  Communicator& comm;  // the ranks that add up gradients; Grid::zero() of the context's grid if it has one
   const BatchSource& data;
   BatchSource* eval;  // null: nothing is held out
   Checkpoints& checkpoints;
   Report& report;
-  std::function<bool()> stop_asked;  // a signal came
+  std::function<bool()> stop_asked;  // true after a signal
   std::function<void(const std::string& folder)> add_to_checkpoint;
   double flops_per_token = 0;
-  std::function<Measures()> measure = {};                   // of generated text; none: nothing is generated
-  std::function<Measures(std::int64_t step)> columns = {};  // more of them, for the log
+  std::function<Measures()> measure = {};  // measures generated text; none: nothing is generated
+  std::function<Measures(std::int64_t step)> columns = {};  // returns further columns for the log
   Objective* objective = nullptr;                           // null: the cross-entropy of every target
-  Others others = {};                                       // the objective's; a critic is trained too
+  Others others = {};  // the objective's other models; a critic is trained too
 };
 
 enum class Ending : std::uint8_t { finished, early, preempted };
@@ -73,9 +73,9 @@ class Trainer {
   // Runs from `state` to the end; the state is up to date at every return and throw.
   Ending run(TrainState& state);
   const Length& length() const { return length_; }
-  double train_seconds() const { return train_seconds_; }  // in steps; not in evaluations and savings
-  // Bytes of this rank: sent to others in the last step, and on the average moved between it and where else
-  // things live.
+  double train_seconds() const { return train_seconds_; }  // in steps, without evaluations and saving
+  // Returns this rank's bytes: sent to other ranks in the last step, and the average moved to and from
+  // offloaded data.
   Traffic traffic_per_step() const {
     return {.sent = sent_, .moved = steps_ > 0 ? traffic_.moved / steps_ : Moved{}};
   }
@@ -84,35 +84,36 @@ class Trainer {
  private:
   struct Step {
     std::int64_t index = 0, epoch = 0, begin = 0, end = 0;  // micro-batches [begin, end) of an epoch
-    std::int64_t targets = 0, tokens = 0;                   // targets: what the objective counts
+    std::int64_t targets = 0, tokens = 0;                   // targets: the number that the objective counts
     double loss_sum = 0, grad_norm = 0, rate = 0;
-    double critic_norm = 0;       // as grad_norm, which is without it
-    double loss_scale = 1;        // what its gradients were multiplied by; fp16 only
-    bool early = false;           // units are stepped beside its backward pass
-    std::vector<double> columns;  // of the objective, see ColumnMeans
-    bool finite() const { return std::isfinite(grad_norm) && std::isfinite(critic_norm); }  // gradients
-    // Ctx::tokens_weight of a micro-batch.
+    double critic_norm = 0;       // gradient norm of the critic, which grad_norm does not include
+    double loss_scale = 1;        // factor of its gradients; fp16 only
+    bool early = false;           // units are stepped during its backward pass
+    std::vector<double> columns;  // the objective's columns, see ColumnMeans
+    // Returns true if the gradients are finite.
+    bool finite() const { return std::isfinite(grad_norm) && std::isfinite(critic_norm); }
+    // Returns Ctx::tokens_weight of a micro-batch with `of` tokens.
     float mean_weight(std::int64_t of) const {
       return static_cast<float>(static_cast<double>(targets) * static_cast<double>(of) /
                                 static_cast<double>(std::max<std::int64_t>(1, tokens)));
     }
   };
-  void or_save(TrainState&, const std::function<void()>& part);  // of the objective
+  void or_save(TrainState&, const std::function<void()>& part);  // saves if the objective refuses
   Step step(TrainState&);
-  StepScalars scalars_of(const Step&, std::int64_t taken) const;  // but for the gradient's scale
-  bool delays(const Step& s) const;                               // its update to the next step
+  StepScalars scalars_of(const Step&, std::int64_t taken) const;  // without the gradient's scale
+  bool delays(const Step& s) const;                               // the update is made in the next step
   std::optional<EarlyStep> early(const TrainState&, const Step&, std::int64_t taken) const;
   void update(TrainState&, const Step&, std::int64_t taken);
   void step_critic(const Step&, std::int64_t taken);
-  bool skips(TrainState&, const Step&);   // fp16: its gradients overflow, and the scale has been moved
-  std::int64_t batches_per_step() const;  // micro-batches of all ranks
+  bool skips(TrainState&, const Step&);   // fp16: gradients overflow, and the scale is changed
+  std::int64_t batches_per_step() const;  // of all ranks
   std::int64_t rounds_of(std::int64_t micro_batches) const;
   Step batches_of(std::int64_t index) const;
   double accumulate(Ctx&, const Step&);
-  bool stop_asked();  // of any rank
+  bool stop_asked();  // on any rank
   [[noreturn]] void explain_not_finite(const Step&);
   void log(TrainState&, const Step&);
-  bool evaluate_and_judge(TrainState&);  // whether this is the best so far
+  bool evaluate_and_judge(TrainState&);  // returns true if this is the best so far
   void save(TrainState&);
   bool due(double every, std::int64_t step) const;
   double epoch_of(std::int64_t step) const;
@@ -122,14 +123,14 @@ class Trainer {
 
   TrainerParts p_;
   TrainConfig config_;
-  std::unique_ptr<Objective> own_;  // where none was given
+  std::unique_ptr<Objective> own_;  // used if none was given
   Objective& objective_;
   Length length_;
   std::unique_ptr<const Optimizer> optimizer_;
   std::unique_ptr<const Schedule> schedule_;
-  std::unique_ptr<EvaluatedRate> by_evaluations_;  // in place of the schedule
+  std::unique_ptr<EvaluatedRate> by_evaluations_;  // used in place of the schedule
   double train_seconds_ = 0, row_seconds_ = 0;
-  Phases::Seconds row_phases_{};                               // when the last row was made
+  Phases::Seconds row_phases_{};                               // at the last row
   std::optional<LossScaler> scaler_;                           // fp16
   std::int64_t row_tokens_ = 0, saved_step_ = -1, steps_ = 0;  // of this process
   Traffic traffic_;

@@ -1,5 +1,5 @@
-// Learning rate and schedule of a run that names none: the defaults of TRL's trainers. Adapters that learn
-// from examples get ten times the rate of whole models.
+// Default learning rate and schedule of a run: the defaults of TRL's trainers. Adapters that learn from
+// examples get ten times the rate of full models.
 #pragma once
 #include "engine/train/config.h"
 #include "engine/train/objectives/config.h"

@@ -1,4 +1,4 @@
-// What the config.json of most decoders says, with transformers' names and defaults.
+// Reads the config.json that most decoders share, with transformers' names and defaults.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -15,15 +15,15 @@ struct Config {
   std::string model_type;
   std::int64_t vocab_size = 0, hidden_size = 0, intermediate_size = 0, num_hidden_layers = 0;
   std::int64_t num_attention_heads = 0, num_key_value_heads = 0, head_dim = 0, max_position_embeddings = 0;
-  float rms_norm_eps = 1e-6f;  // or that of LayerNorm
+  float rms_norm_eps = 1e-6f;  // epsilon of RMSNorm or LayerNorm
   float norm_offset = 0;       // see RmsNorm
   float initializer_range = 0.02f;
-  std::int64_t padding = -1;  // the token whose embedding no lookup trains; -1: none
+  std::int64_t padding = -1;  // the token whose embedding is not trained by lookups; -1: none
   Activation hidden_act = Activation::silu;
   float attention_dropout = 0;
   bool tie_word_embeddings = false;
   bool qkv_bias = false, o_bias = false, mlp_bias = false;
-  bool qk_norm = false;               // over each head's values
+  bool qk_norm = false;               // a norm over each head's values
   std::vector<std::int64_t> windows;  // of each layer; 0: full attention
   Rope rope;
 
@@ -31,7 +31,8 @@ struct Config {
   std::int64_t key_width() const { return num_key_value_heads * head_dim; }
 };
 
-// What a family's config class assumes of a key that is not in the file. 0: the key is required, or derived.
+// Defaults of a family's config class in transformers, for keys that are missing. 0: the key is required, or
+// derived.
 struct Usual {
   std::int64_t key_value_heads = 0, head_dim = 0, max_position = 2048;
   std::int64_t padding = -1;  // pad_token_id; -1: null
@@ -42,23 +43,24 @@ struct Usual {
   RopeUsual rope = {};
 };
 
-// Larger sizes than any model's; beneath them no product of two overflows.
+// Limits above the sizes of any model; below them no product of two sizes overflows.
 inline constexpr std::int64_t kMaxSize = std::int64_t{1} << 24, kMaxLayers = 4096;
 
-// Reads everything but biases and windows, which are 0; of either generation (v4: rope_theta, rope_scaling;
-// v5: rope_parameters). UserError(Exit::input) names the file and the key that is missing, wrong or not
-// supported.
+// Reads all settings but biases and windows, which stay 0. Accepts both generations of config.json (v4:
+// rope_theta, rope_scaling; v5: rope_parameters). Throws UserError (input) with the file and the key if a key
+// is missing, wrong or not supported.
 Config read_config(const JsonObject&, const Usual&);
 
-// Parts of it, for families with keys of their own.
-// Of vocab_size: pad_token_id, counted from the end where it is negative, as torch counts its padding_idx.
+// Parts of read_config(), for families with other keys.
+// read_padding: a negative pad_token_id counts from the end of vocab_size, as torch counts its padding_idx.
 void read_padding(Config&, const JsonObject&, std::int64_t usual);
 void read_heads(Config&, const JsonObject&, const Usual&);
 Activation read_activation(const JsonObject&, std::string_view key, const std::string& usual);
 float read_dropout(const JsonObject&, std::string_view key, double usual);
-// `value` where the key is not there at all; `when_null` where it is there or the value is 0.
+// Returns `value` if the key is absent, and `when_null` if it is present (null included) or if `value` is 0.
 std::int64_t when_absent(const JsonObject&, std::string_view key, std::int64_t value, std::int64_t when_null);
-// layer_types, where it is there: this window in layers of sliding_attention, none in full_attention's.
+// Applies layer_types, if the key exists: sliding_attention layers get this window, full_attention layers
+// none.
 void read_layer_types(Config&, const JsonObject&, std::int64_t window);
 
 }  // namespace ft::decoder

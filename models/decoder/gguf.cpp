@@ -9,7 +9,8 @@ namespace {
 
 std::uint32_t whole(std::int64_t n) { return static_cast<std::uint32_t>(n); }
 
-// Readers take YaRN's usual betas and factor of cos and sin, and multiply the latter by attn_factor.
+// Adds YaRN's keys. Readers assume YaRN's default betas and its default factor on cos and sin, which they
+// multiply by attn_factor.
 void add_yarn(GgufKeys& keys, const Rope& r, const std::string& arch, const std::string& file) {
   if (r.beta_fast != 32 || r.beta_slow != 1 || !r.truncate)
     throw UserError(Exit::input,
@@ -84,7 +85,7 @@ std::int64_t gguf_ignored_window(const Config& c) {
   return least;
 }
 
-// Those of `llama3` and `longrope` positions; readers know the other kinds by their keys.
+// Returns the factors of `llama3` and `longrope` positions; the other kinds are described by keys.
 std::vector<GgufModel::Factors> gguf_rope_factors(const Rope& r) {
   if (r.type == Rope::Type::longrope)
     return {{"rope_factors_long.weight", {r.long_factors.begin(), r.long_factors.end()}},

@@ -1,4 +1,4 @@
-// What GGUF calls the parts of a decoder with LLaMA's names, and its keys. `architecture`: llama.cpp's name.
+// GGUF's names and keys for decoders with LLaMA's parts. `architecture`: llama.cpp's name.
 #pragma once
 #include <array>
 
@@ -21,22 +21,24 @@ inline constexpr std::array kGgufOfLayers = {
 inline constexpr std::array kGgufBlocks = {GgufBlocks{"model.layers.", "blk.", kGgufOfLayers}};
 inline constexpr GgufNames kGgufNames{kGgufModules, kGgufBlocks};
 
-// Keys of a decoder with LayerNorm and without grouped queries.
+// Returns the size keys of a decoder with LayerNorm and without grouped queries.
 GgufKeys gguf_sizes(const Config&, const std::string& architecture);
-// UserError(Exit::input) for what GGUF cannot say; the file is named in it. activation: the architecture's.
+// Returns the keys of a decoder with RMSNorm. Throws UserError (input), which names the file, if GGUF cannot
+// express a setting. activation: the activation that the architecture has.
 GgufKeys gguf_keys(const Config&, const std::string& architecture, const std::string& config_json,
                    Activation activation = Activation::silu);
-// The narrowest window that a sequence may be longer than, for readers that know none; 0: no layer has one.
+// Returns the narrowest window that a sequence may exceed, for readers that ignore windows; 0: no layer has
+// one.
 std::int64_t gguf_ignored_window(const Config&);
-// Divisors of the frequencies, where they differ from what readers assume.
+// Returns the divisors of the frequencies if they differ from those that readers assume.
 std::vector<GgufModel::Factors> gguf_rope_factors(const Rope&);
-// The linears of architectures that rotate neighbouring pairs.
+// Returns the linears whose rows change order, in architectures that rotate neighbouring pairs.
 std::vector<GgufModel::Permuted> gguf_permuted(const Config&);
 
-// config.json of such a decoder as GGUF describes it; a family adds its own keys. parts: the architecture's
-// heads may rotate a part of their columns.
+// Makes config.json of such a decoder from GGUF's keys; a family adds more keys. parts: the architecture may
+// rotate only a part of each head's columns.
 Json gguf_config(const GgufKeyReader&, const std::string& model_type, bool parts = false);
-// attention_bias and mlp_bias, which the tensors tell.
+// Adds attention_bias and mlp_bias: true if the file has the bias tensors.
 void add_gguf_biases(const GgufKeyReader&, Json& config);
 
 }  // namespace ft::decoder

@@ -8,7 +8,7 @@
 namespace ft::decoder {
 namespace {
 
-// Settings of llama3 positions: GGUF holds only the divisors that follow from them.
+// Recovers the settings of llama3 positions, because GGUF holds only the divisors computed from them.
 Json llama3_positions(const GgufKeyReader& keys, const GgufTensor& stored, Rope rope) {
   const std::vector<float> factors = keys.read(stored);
   rope.type = Rope::Type::normal;
@@ -17,7 +17,7 @@ Json llama3_positions(const GgufKeyReader& keys, const GgufTensor& stored, Rope 
   rope.factor = factors.empty() ? 1 : *std::ranges::max_element(factors);
   rope.low_freq_factor = 1;
   rope.high_freq_factor = 4;
-  for (double length = 16; length <= 1 << 20; length *= 2) {  // 8,192 of LLaMA 3.1 to 3.3
+  for (double length = 16; length <= 1 << 20; length *= 2) {  // LLaMA 3.1 to 3.3 have 8192
     rope.original_max_position = length;
     const auto stretched = inverse_frequencies(rope, 0);
     bool same = factors.size() == usual.size() && rope.factor > 1;
@@ -33,7 +33,7 @@ Json llama3_positions(const GgufKeyReader& keys, const GgufTensor& stored, Rope 
   keys.refuse("rope_freqs.weight are not the factors of LLaMA 3's positions, which ft could read");
 }
 
-// Phi-3's positions: the divisors of short and of long texts are tensors.
+// Reads Phi-3's positions: tensors hold the divisors for short and for long texts.
 Json long_positions(const GgufKeyReader& keys, std::int64_t rotated) {
   Json scaling = {{"rope_type", "longrope"}};
   for (const auto& [key, name] : {std::pair{"short_factor", "rope_factors_short.weight"},
@@ -54,7 +54,7 @@ Json stretched_positions(const GgufKeyReader& keys, const std::string& type) {
   if (type == "linear") return scaling;
   scaling["original_max_position_embeddings"] = keys.whole("rope.scaling.original_context_length");
   const double factor = scaling["factor"];
-  if (keys.has("rope.scaling.attn_factor"))  // of YaRN's usual factor
+  if (keys.has("rope.scaling.attn_factor"))  // relative to YaRN's default factor
     scaling["attention_factor"] =
         keys.real("rope.scaling.attn_factor") * (factor <= 1 ? 1 : 1 + 0.1 * std::log(factor));
   return scaling;

@@ -72,7 +72,7 @@ MadeModel make_model(Decoder::Parts parts, const Config& c) {
   StoredNames stored{.prefix = parts.stack.substr(0, parts.stack.find('.') + 1),
                      .head = parts.head.lm_head.name + ".weight",
                      .skip = {".rotary_emb.inv_freq"}};
-  if (c.tie_word_embeddings) stored.skip.push_back(stored.head);  // the same as the table, or ignored
+  if (c.tie_word_embeddings) stored.skip.push_back(stored.head);  // a copy of the table, or ignored
   ModelInfo info{.vocab_size = c.vocab_size,
                  .initializer_range = c.initializer_range,
                  .embedding = parts.embedding.weight.name,

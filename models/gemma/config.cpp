@@ -18,7 +18,7 @@ float read_cap(const JsonObject& j, const char* key, std::int64_t usual) {
   return static_cast<float>(j.positive_number_or(key, 1));
 }
 
-// Every `pattern`-th layer is full, counted from 1; layer_types wins.
+// Sets the windows: every `pattern`-th layer, counted from 1, has full attention. layer_types overrides this.
 void read_windows(Config& c, const JsonObject& j, std::int64_t pattern) {
   const std::int64_t window =
       j.positive_or("sliding_window", decoder::when_absent(j, "sliding_window", 4096, 0));
@@ -27,8 +27,8 @@ void read_windows(Config& c, const JsonObject& j, std::int64_t pattern) {
   decoder::read_layer_types(c, j, window);
 }
 
-// Full layers have rope_theta with rope_scaling, those with a window rope_local_base_freq; in transformers 5
-// rope_parameters has an object for each.
+// Reads the rotations: full layers use rope_theta with rope_scaling, layers with a window
+// rope_local_base_freq. In transformers 5 rope_parameters has an object for each kind of layer.
 void read_ropes(Config& c, const JsonObject& j) {
   Rope local{.head_dim = c.head_dim, .max_position = c.max_position_embeddings};
   local.theta = j.positive_number_or("rope_local_base_freq", 10000);
@@ -65,7 +65,7 @@ Config read_config(const std::string& config_json) {
   if (j.boolean_or("use_bidirectional_attention", false))
     j.refuse("use_bidirectional_attention", "false: ft trains causal models");
   c.query_pre_attn_scalar = static_cast<float>(j.positive_number_or("query_pre_attn_scalar", 256));
-  if (!three) c.score_cap = read_cap(j, "attn_logit_softcapping", 50);  // Gemma 3 does not apply it
+  if (!three) c.score_cap = read_cap(j, "attn_logit_softcapping", 50);  // Gemma 3 ignores the key
   c.logit_cap = read_cap(j, "final_logit_softcapping", three ? 0 : 30);
   const char* key = j.has("sliding_window_pattern") ? "sliding_window_pattern" : "_sliding_window_pattern";
   read_windows(c, j, three ? j.positive_or(key, 6) : 2);

@@ -9,13 +9,13 @@ namespace ft::gemma {
 struct Config : decoder::Config {
   float query_pre_attn_scalar = 256;
   float score_cap = 0, logit_cap = 0;  // 0: none
-  std::optional<Rope> local_rope;      // of layers with a window, where they have their own
+  std::optional<Rope> local_rope;      // rotation of layers with a window, if it differs
 };
 
-// UserError(Exit::input) names the file and the key that is missing, wrong or not supported.
+// Throws UserError (input) with the file and the key if a key is missing, wrong or not supported.
 Config read_config(const std::string& config_json);
 
-// sqrt(hidden_size), rounded to the type that it is computed in.
+// Returns sqrt(hidden_size), rounded to the dtype of the computation.
 float embedding_scale(const Config&, DType);
 
 }  // namespace ft::gemma

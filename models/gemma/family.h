@@ -1,4 +1,5 @@
-// Gemma 2 and the text model of Gemma 3: norms on both sides, caps, windows in most layers.
+// Gemma 2 and the text model of Gemma 3: norms before and after each layer, capped scores and logits, windows
+// in most layers.
 #pragma once
 #include "models/family.h"
 

@@ -1,4 +1,4 @@
-// GGUF's architectures gemma2 and gemma3, whose norms have the 1 in their weights.
+// GGUF's architectures gemma2 and gemma3. Their norm weights include the added 1.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -15,15 +15,15 @@ constexpr std::array kOfLayers = {GgufName{"post_attention_layernorm", "post_att
                                   GgufName{"post_feedforward_layernorm", "post_ffw_norm"}};
 constexpr std::array kBlocks = {GgufBlocks{"model.layers.", "blk.", kOfLayers, decoder::kGgufOfLayers}};
 
-// query_pre_attn_scalar as readers of GGUF derive it: the width of a head. In models of 27B parameters, which
-// they know by the number of layers, it is the share of a head in hidden_size.
+// Returns query_pre_attn_scalar as readers of GGUF derive it: the width of a head, or in models of 27B
+// parameters hidden_size / heads. Readers recognize the 27B models by the number of layers.
 float scalar_of(bool three, std::int64_t layers, std::int64_t hidden, std::int64_t heads,
                 std::int64_t head_dim) {
   const bool largest = layers == (three ? 62 : 46);
   return static_cast<float>(largest ? hidden / heads : head_dim);
 }
 
-// What readers of GGUF take for granted.
+// Throws UserError (input) if a setting differs from the value that readers of GGUF assume.
 void require_usual(const Config& c, std::int64_t pattern, const std::string& config_json) {
   const auto refuse = [&](const char* what) {
     throw UserError(Exit::input, str(config_json, ": in GGUF's ", c.model_type, " models ", what));

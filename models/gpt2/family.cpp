@@ -11,7 +11,7 @@ namespace {
 
 struct Config : decoder::Config {
   float embd_pdrop = 0, resid_pdrop = 0;
-  bool scaled = true, scaled_by_layer = false;  // scores
+  bool scaled = true, scaled_by_layer = false;  // factors of the scores
 };
 
 void read_sizes(Config& c, const JsonObject& j) {
@@ -46,7 +46,7 @@ Config read_config(const std::string& config_json) {
   return c;
 }
 
-// transformers' initial values of what is added to the stream are narrower.
+// Narrows the initial values of linears that write to the residual stream, as transformers does.
 Linear narrowed(const Config& c, Linear l) {
   static_cast<DenseWeight&>(*l.weight).parameter.deviation =
       c.initializer_range / std::sqrt(2.0 * static_cast<double>(c.num_hidden_layers));
@@ -103,7 +103,7 @@ MadeModel make(const std::string& config_json, DType dtype) {
   p.head.lm_head = make_linear("lm_head", C, V, false, dtype);
   MadeModel made = decoder::make_model(std::move(p), c);
   for (const char* mask : {".attn.bias", ".attn.masked_bias"})
-    made.info.stored.skip.emplace_back(mask);  // of old files
+    made.info.stored.skip.emplace_back(mask);  // buffers of old files
   return made;
 }
 

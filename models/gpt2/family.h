@@ -1,4 +1,4 @@
-// GPT-2: learned positions, weights stored inputs first.
+// GPT-2: learned positions; weights are stored as (inputs, outputs).
 #pragma once
 #include "models/family.h"
 

@@ -95,7 +95,7 @@ MadeModel make(const std::string& config_json, DType dtype) {
   p.head.lm_head = make_linear("embed_out", C, V, false, dtype);
   MadeModel made = decoder::make_model(std::move(p), c);
   for (const char* mask : {".attention.bias", ".attention.masked_bias"})
-    made.info.stored.skip.emplace_back(mask);  // of old files
+    made.info.stored.skip.emplace_back(mask);  // buffers of old files
   return made;
 }
 

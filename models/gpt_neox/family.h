@@ -1,4 +1,4 @@
-// GPT-NeoX and Pythia: attention and MLP side by side, positions in a part of each head.
+// GPT-NeoX and Pythia: attention and MLP in parallel; positions rotate a part of each head.
 #pragma once
 #include "models/family.h"
 

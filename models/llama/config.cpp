@@ -6,8 +6,7 @@
 namespace ft::llama {
 namespace {
 
-// What transformers' config classes assume of a key that is not in the file at all; null there means
-// something else.
+// Defaults of transformers' config classes for keys that are absent; a key that is null means something else.
 struct Absent {
   const char* model_type;
   std::int64_t key_value_heads, head_dim, window, max_position;  // 0: derived, or none
@@ -24,7 +23,8 @@ const Absent& absent_of(const std::string& model_type) {
   return at == kAbsent.end() ? kAbsent[0] : *at;
 }
 
-// Mistral slides in all layers; Qwen where layer_types says so, or from max_window_layers on.
+// Reads the windows. Mistral has them in all layers; Qwen in the layers that layer_types names, or from
+// max_window_layers on.
 void read_windows(Config& c, const JsonObject& j) {
   if (c.model_type == "llama") return;
   const bool qwen = c.model_type != "mistral";

@@ -6,7 +6,7 @@ namespace ft::llama {
 
 using decoder::Config;
 
-// UserError(Exit::input) names the file and the key that is missing, wrong or not supported.
+// Throws UserError (input) with the file and the key if a key is missing, wrong or not supported.
 Config read_config(const std::filesystem::path& config_json);
 
 }  // namespace ft::llama

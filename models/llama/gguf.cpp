@@ -24,7 +24,7 @@ Json config_of_gguf(const GgufKeyReader& keys) {
   const std::string& type = keys.architecture();
   Json config = decoder::gguf_config(keys, type);
   decoder::add_gguf_biases(keys, config);
-  if (type == "qwen2") config.erase("attention_bias");  // queries, keys and values always have theirs
+  if (type == "qwen2") config.erase("attention_bias");  // q, k and v always have biases
   if (type != "llama") config.erase("mlp_bias");
   return config;
 }

@@ -6,7 +6,7 @@
 namespace ft::moe {
 namespace {
 
-// What transformers' config classes assume of absent keys.
+// Defaults of transformers' config classes for absent keys.
 struct Absent {
   const char* model_type;
   decoder::Usual usual;
@@ -46,7 +46,8 @@ void read_attention(Config& c, const JsonObject& j) {
   if (j.has("clip_qkv")) j.refuse("clip_qkv", "null: ft does not clip queries, keys and values");
 }
 
-// Mixtral and Qwen3-MoE slide in all layers, Qwen2-MoE in every other one of the first max_window_layers.
+// Reads the windows. Mixtral and Qwen3-MoE have them in all layers, Qwen2-MoE in every other one of the first
+// max_window_layers.
 void read_windows(Config& c, const JsonObject& j) {
   if (c.model_type == "olmoe") return;
   const bool qwen = c.model_type != "mixtral";
@@ -61,7 +62,8 @@ void read_windows(Config& c, const JsonObject& j) {
   if (some) decoder::read_layer_types(c, j, window);
 }
 
-// Which layers have experts: Qwen's every decoder_sparse_step-th but mlp_only_layers, else all.
+// Sets the layers that have experts. Qwen: every decoder_sparse_step-th layer except mlp_only_layers; others:
+// all.
 void read_layers(Config& c, const JsonObject& j) {
   c.sparse.assign(static_cast<std::size_t>(c.num_hidden_layers), true);
   if (!c.model_type.starts_with("qwen")) return;

@@ -6,8 +6,8 @@
 namespace ft::moe {
 namespace {
 
-// What the modules are called in the files. In transformers 5, and so in adapters, the router is mlp.gate
-// everywhere, and the experts' matrices are two, mlp.experts.gate_up_proj and mlp.experts.down_proj.
+// Names of the modules in the files. In transformers 5, and so in adapters, the router is always mlp.gate,
+// and the experts have two matrices, mlp.experts.gate_up_proj and mlp.experts.down_proj.
 struct Names {
   const char *block, *gate, *up, *down;
 };
@@ -44,7 +44,7 @@ Moe make_moe(const Config& c, std::int64_t layer, DType dtype) {
   return m;
 }
 
-// Files that have the experts as transformers 5 has them in memory.
+// Returns the stacked names, for files that store the experts as transformers 5 has them in memory.
 std::vector<StoredStack> stacks_of(const Config& c) {
   const Names& names = names_of(c);
   const std::string own = str(".", names.block, "experts.%.");
@@ -75,7 +75,7 @@ MadeModel make(const std::string& config_json, DType dtype) {
   p.balance = {layers, c.experts, c.choices, layers > 0 ? c.balance : 0};
   const bool router_loss = p.balance.coefficient != 0;
   MadeModel made = decoder::make_model(std::move(p), c);
-  made.info.never_quantized = {"mlp.gate"};  // no linear in transformers 5
+  made.info.never_quantized = {"mlp.gate"};  // not a linear in transformers 5
   made.info.stored.stacks = stacks_of(c);
   made.info.router_loss = router_loss;
   return made;

@@ -28,7 +28,7 @@ constexpr std::array kBlocksOfOthers = {
 constexpr GgufNames kNamesOfMixtral{decoder::kGgufModules, kBlocksOfMixtral},
     kNamesOfOthers{decoder::kGgufModules, kBlocksOfOthers};
 
-// Settings that llama.cpp assumes.
+// Throws UserError (input) if a setting differs from the one that llama.cpp assumes.
 void check(const Config& c, const std::string& config_json) {
   const auto refuse = [&](const char* key, const char* wanted) {
     throw UserError(Exit::input,

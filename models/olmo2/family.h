@@ -1,4 +1,4 @@
-// OLMo 2: norms after attention and MLP, and of all queries and keys of a token.
+// OLMo 2: norms after attention and MLP; norms of queries and keys over all heads of a token.
 #pragma once
 #include "models/family.h"
 

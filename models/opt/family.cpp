@@ -84,7 +84,7 @@ DecoderBlock make_block(const Config& c, std::int64_t layer, DType dtype) {
 }
 
 MadeModel make(const std::string& config_json, DType dtype) {
-  constexpr std::int64_t kOffset = 2;  // of the table of positions
+  constexpr std::int64_t kOffset = 2;  // rows before position 0 in the table of positions
   const Config c = read_config(config_json);
   const std::int64_t C = c.hidden_size, W = c.word_embed_proj_dim, P = c.max_position_embeddings;
   decoder::Decoder::Parts p{

@@ -1,4 +1,4 @@
-// OPT: learned positions, biases, LayerNorm before or after.
+// OPT: learned positions, biases, LayerNorm before or after each layer.
 #pragma once
 #include "models/family.h"
 

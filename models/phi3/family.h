@@ -1,4 +1,4 @@
-// Phi-3 and Phi-4: one linear makes queries, keys and values, another gate and up; long positions.
+// Phi-3 and Phi-4: one linear for queries, keys and values, another for gate and up; LongRoPE positions.
 #pragma once
 #include "models/family.h"
 

@@ -9,10 +9,10 @@ namespace ft::smollm3 {
 namespace {
 
 struct Config : decoder::Config {
-  std::vector<bool> rotates;  // of each layer
+  std::vector<bool> rotates;  // by layer
 };
 
-// no_rope_layers has a 1 where there is rope.
+// Reads the layers that rotate: no_rope_layers has a 1 for these, in spite of its name.
 void read_rotation(Config& c, const JsonObject& j) {
   const std::int64_t interval = j.positive_or("no_rope_layer_interval", 4);
   for (std::int64_t i = 0; i < c.num_hidden_layers; ++i) c.rotates.push_back((i + 1) % interval != 0);
@@ -34,7 +34,7 @@ Config read_config(const std::string& config_json) {
   read_rotation(c, j);
   if (!j.has("sliding_window")) return c;
   const std::int64_t window = j.positive("sliding_window");
-  if (j.boolean_or("use_sliding_window", false))  // which layer_types, where they are given, do not ask for
+  if (j.boolean_or("use_sliding_window", false))  // layer_types apply without this flag
     for (std::size_t i = 0; i < c.windows.size(); ++i) c.windows[i] = c.rotates[i] ? 0 : window;
   decoder::read_layer_types(c, j, window);
   return c;
@@ -48,7 +48,7 @@ MadeModel make(const std::string& config_json, DType dtype) {
   return decoder::make_model(std::move(p), c);
 }
 
-// Readers of GGUF take it for granted which layers do not rotate.
+// Throws UserError (input) if other layers than every fourth do not rotate: readers of GGUF assume these.
 void require_every_fourth(const Config& c, const std::string& config_json) {
   for (std::size_t i = 0; i < c.rotates.size(); ++i)
     if (c.rotates[i] != ((i + 1) % 4 != 0) || c.windows[i] > 0)

@@ -1,4 +1,4 @@
-// SmolLM3: LLaMA with layers that do not rotate.
+// SmolLM3: LLaMA without rotary positions in some layers.
 #pragma once
 #include "models/family.h"
 

@@ -9,7 +9,7 @@
 namespace ft::t5 {
 namespace {
 
-// Of (2 reach + 1, H) those of the rank's heads.
+// Returns the columns of the rank's heads from a bias (2 reach + 1, H).
 Tensor own_columns(const Tensor& bias, const HeadsByRank& by) {
   return bias ? bias.columns(by.first(), by.first() + by.own().query) : bias;
 }
@@ -21,7 +21,7 @@ Scores scores_of(Scores all, const HeadsByRank& by) {
   return all;
 }
 
-// While it lives random numbers are those of other rows.
+// Sets other row numbers for random numbers while it lives.
 class Renumbered {
  public:
   Renumbered(Ctx& c, RowNumbers now) : c_(c), before_(std::exchange(c.numbers, now)) {}
@@ -65,7 +65,7 @@ void Attention::attend_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor dy, 
                               .scores = over.scores});
 }
 
-// Over the rows of all ranks that share them, with some of the heads.
+// Attends over the rows of all ranks that share them, with this rank's heads.
 void Attention::attend_together(Ctx& c, Saved& s, const Over& over) const {
   over.parts->enter(parent_of(o.name));
   const HeadsByRank by(*over.parts, heads);

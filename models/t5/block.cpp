@@ -8,7 +8,7 @@
 namespace ft::t5 {
 namespace {
 
-// A Linear without bias, its deviation as transformers initializes T5.
+// Makes a Linear without bias, with the deviation by which transformers initializes T5.
 Linear make(const std::string& name, std::int64_t in, std::int64_t out, double deviation, DType dtype) {
   Linear l = make_linear(name, in, out, false, dtype);
   static_cast<DenseWeight&>(*l.weight).parameter.deviation = deviation;
@@ -78,7 +78,7 @@ Over Block::over_memory(Ctx& c, const Side& side) const {
           side.memory_rows};
 }
 
-// y = residual + what run(y, residual) adds to it, dropped out.
+// y = residual + dropout(run's result). run(y, residual) adds its result to the residual.
 template <class Run>
 void Block::branch(Ctx& c, Tensor y, Tensor residual, const Norm& norm, Run run) const {
   if (!dropout.active(c)) return run(residual);
@@ -86,7 +86,7 @@ void Block::branch(Ctx& c, Tensor y, Tensor residual, const Norm& norm, Run run)
   dropout.add(c, y, residual, norm.name());
 }
 
-// The gradient of what a branch adds: d where nothing is dropped, else a copy of it.
+// Returns the gradient of a branch's result: d if dropout is off, else a copy of d with dropout applied.
 Tensor Block::dropped(Ctx& c, Tensor d, const Norm& norm) const {
   if (!dropout.active(c)) return d;
   Tensor t = c.temporary(d.rows(), d.cols());
@@ -142,7 +142,7 @@ void Block::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side& sid
     Scope inner(c.scratch);
     const Tensor in = normed(2, mlp.norm, mlp.layer.reads_input() || s.mlp.empty(), s.h2);
     mlp.layer.backward(c, dn, dropped(c, d, mlp.norm), in, s.mlp);
-    mlp.norm.backward(c, d, dn, s.h2, s.statistics[2]);  // d +=: the residual
+    mlp.norm.backward(c, d, dn, s.h2, s.statistics[2]);  // added to d, which holds the residual's gradient
   }
   if (cross) {
     Scope inner(c.scratch);

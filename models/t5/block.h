@@ -1,5 +1,5 @@
-// One block of T5: h = x + attention(norm(x)), y = h + mlp(norm(h)), and in the decoder between them
-// h = h + cross(norm(h), memory). Each branch is dropped out before it is added.
+// A block of T5: h = x + attention(norm(x)), y = h + mlp(norm(h)), and in the decoder between them
+// h = h + cross(norm(h), memory). Dropout is applied to each branch before it is added.
 #pragma once
 #include <optional>
 
@@ -12,27 +12,27 @@
 
 namespace ft::t5 {
 
-// Generation: where the keys are, and what each new token sees of them.
+// Generation: the cache, and the ranges of keys that each new token attends to.
 struct Extending {
   const KvCache* cache;
-  Tensor rows;               // (rows) i32: where the new tokens' own keys go
-  KeyRanges own, of_memory;  // of a layer; of a memory
+  Tensor rows;               // (rows) i32: cache rows for the new tokens' keys and values
+  KeyRanges own, of_memory;  // ranges of the self-attention's keys, and of the memory's
 };
 
-// What a whole stack shares in one pass.
+// Inputs that all blocks of a stack share in one pass.
 struct Side {
-  std::span<const std::int32_t> starts;  // of the sequences
+  std::span<const std::int32_t> starts;  // where sequences begin
   RelativeBias::Pass bias;
   BlockMask blocks = {};  // the encoder's: sparse attention
-  // The decoder's: the encoder's states (source rows, C), their gradient (f32 +=, empty: not wanted), and
-  // where their sequences begin.
+  // The decoder's: the encoder's states (source rows, C), their gradient (f32 +=; empty: not wanted), and
+  // where the source sequences begin.
   Tensor memory, d_memory;
   std::span<const std::int32_t> memory_starts;
   const Extending* extending = nullptr;
-  Communicator* parts = nullptr;  // ranks that have other rows of the sequences; null: none
-  RowNumbers memory_rows = {};    // of the memory, as Ctx::numbers
+  Communicator* parts = nullptr;  // ranks that hold other rows of the sequences; null: none
+  RowNumbers memory_rows = {};    // of the memory, see Ctx::numbers
 
-  // The side of some of the rows: distances, as the bias has them, then count these rows only.
+  // Returns the Side of some of the rows (token dropping): distances in the bias then count these rows only.
   Side of(Ctx&, const PickedRows& picked) const {
     Side side = *this;
     side.starts = picked.starts;
@@ -41,25 +41,25 @@ struct Side {
 };
 
 struct Block {
-  // A layer with its norm.
+  // A layer and the norm before it.
   template <class Layer>
   struct Normed {
     Norm norm;
     Layer layer;
   };
   Normed<Attention> self;
-  std::optional<Normed<Attention>> cross;  // the decoder's
+  std::optional<Normed<Attention>> cross;  // in the decoder only
   Normed<Mlp> mlp;
   Dropout dropout;
-  std::size_t number = 0;  // in its stack
+  std::size_t number = 0;  // index in its stack
 
   using Side = t5::Side;
   struct Saved {
-    Tensor statistics[3];  // of each norm
-    Tensor normed[3];      // (rows, C) what each makes; empty: it is made again
+    Tensor statistics[3];  // by norm
+    Tensor normed[3];      // (rows, C) outputs of the norms; empty: backward computes them again
     Tensor h, h2;          // (rows, C) after self- and cross-attention
     Attention::Saved self, cross;
-    Mlp::Saved mlp;  // and its statistics: of a block that runs again, not before its backward
+    Mlp::Saved mlp;  // empty in a block that runs again: there backward() sets statistics[2]
   };
   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;

@@ -6,13 +6,13 @@
 namespace ft::t5 {
 namespace {
 
-// Larger sizes than any model's; beneath them no product of two overflows.
+// Limits above the sizes of any model; below them no product of two sizes overflows.
 constexpr std::int64_t kMaxSize = std::int64_t{1} << 24, kMaxLayers = 4096;
 
 constexpr const char *kHeadTable = "lm_head.weight", *kEncoderTable = "encoder.embed_tokens.weight",
                      *kDecoderTable = "decoder.embed_tokens.weight";
 
-// "relu", "gated-gelu" (which means gelu_new), "gated-silu", ...
+// Parses "relu", "gated-gelu" (which means gelu_new), "gated-silu", ...
 void read_activation(Config& c, const JsonObject& j) {
   const std::string text = j.text_or("feed_forward_proj", c.model_type == "mt5" ? "gated-gelu" : "relu");
   constexpr std::string_view kGated = "gated-";
@@ -30,8 +30,9 @@ void read_activation(Config& c, const JsonObject& j) {
     j.refuse("feed_forward_proj", "relu, gelu, gelu_new, silu, or one of them after \"gated-\"");
 }
 
-// Scaled or not: as transformers 5 says, else by the older tying flag; mT5 never is. The head: by the
-// files, where a copy of a table that is to be shared is none of its own.
+// Decides whether the head's input is scaled and whether the head has its own table. Scaled:
+// scale_decoder_outputs of transformers 5, else the older tying flag; never in mT5. Own table: if the files
+// hold one that is not a copy of the shared table.
 void read_head(Config& c, const JsonObject& j, const WeightSource* weights) {
   const bool tied = c.model_type != "mt5" && j.boolean_or("tie_word_embeddings", true);
   c.scale_outputs = c.model_type != "mt5" && j.boolean_or("scale_decoder_outputs", tied);

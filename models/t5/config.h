@@ -21,16 +21,16 @@ struct Config {
   bool gated = false;  // DenseReluDense has wi_0 and wi_1
 
   bool scale_outputs = false;  // the decoder's states are multiplied by d_model^-0.5 before the head
-  bool own_head = false;       // lm_head.weight, not the embedding's table
-  std::string shared_name;     // of the embedding's table in the files: shared.weight or a copy of it
+  bool own_head = false;       // the head has lm_head.weight and does not use the embedding's table
+  std::string shared_name;     // name of the embedding's table in the files: shared.weight or a copy's name
 
   std::int64_t inner() const { return num_heads * d_kv; }
   float output_scale() const { return 1 / std::sqrt(static_cast<float>(d_model)); }
 };
 
-// Reads config.json and looks at the names of the weights beside it, where there are any: only they say
-// whether the model has a head of its own. tie_word_embeddings is no such flag: transformers scales by it.
-// UserError(Exit::input) names the file and the key that is missing, wrong or not supported.
+// Reads config.json, and the names of the weights in its folder if there are any: only they tell whether the
+// head has its own table. tie_word_embeddings does not tell, because transformers uses it for the scaling.
+// Throws UserError (input) with the file and the key if a key is missing, wrong or not supported.
 Config read_config(const std::filesystem::path& config_json);
 
 }  // namespace ft::t5

@@ -1,4 +1,4 @@
-// T5 in generation: sources are encoded once; new tokens of several sequences follow those in the cache.
+// T5's generation: sources are encoded once; new tokens of several sequences follow those in the cache.
 #include <algorithm>
 
 #include "engine/layers/cache_rows.h"
@@ -7,7 +7,7 @@
 namespace ft::t5 {
 namespace {
 
-// Where the cache keeps what is made of each token of the sources.
+// Returns the cache row of each source token's keys and values.
 std::vector<std::int32_t> memory_rows(const Sources& sources, const KvCacheShape& shape) {
   std::vector<std::int32_t> rows;
   for (std::size_t i = 0; i < sources.places.size(); ++i) {
@@ -26,7 +26,7 @@ std::vector<std::int32_t> memory_rows(const Sources& sources, const KvCacheShape
 KvCache T5::make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) const {
   const auto own = static_cast<std::size_t>(decoder_.blocks.size());
   KvCache cache = take_kv_cache(arena, shape, own, decoder_.layers[0].self.layer.k.out, dtype);
-  for (auto* layers : {&cache.layers, &cache.memory}) {  // other stages have the others
+  for (auto* layers : {&cache.layers, &cache.memory}) {  // layers of other stages stay empty
     layers->insert(layers->begin(), static_cast<std::size_t>(decoder_.blocks.stage.begin), {});
     layers->resize(decoder_.layers.size());
   }

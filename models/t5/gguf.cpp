@@ -1,4 +1,4 @@
-// What GGUF's architecture t5 stores of a T5 (1.0, 1.1, Flan, mT5), and what its readers assume.
+// Describes T5 (1.0, 1.1, Flan, mT5) as GGUF's architecture t5, and checks the assumptions of its readers.
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -25,7 +25,7 @@ constexpr std::array kOfDecoder = {
     GgufName{"layer.1.EncDecAttention.k", "cross_attn_k"},
     GgufName{"layer.1.EncDecAttention.v", "cross_attn_v"},
     GgufName{"layer.1.EncDecAttention.o", "cross_attn_o"},
-    // of no use, but in T5's first checkpoints
+    // Unused, but stored in T5's first checkpoints.
     GgufName{"layer.1.EncDecAttention.relative_attention_bias", "cross_attn_rel_b"},
     GgufName{"layer.2.layer_norm", "ffn_norm"}, GgufName{"layer.2.DenseReluDense.wi", "ffn_up"},
     GgufName{"layer.2.DenseReluDense.wi_0", "ffn_gate"}, GgufName{"layer.2.DenseReluDense.wi_1", "ffn_up"},
@@ -37,7 +37,8 @@ constexpr std::array kOfSelfAttention = {
 constexpr std::array kBlocks = {GgufBlocks{"encoder.block.", "enc.blk.", kOfEncoder, kOfSelfAttention},
                                 GgufBlocks{"decoder.block.", "dec.blk.", kOfDecoder, kOfSelfAttention}};
 
-// Readers infer the activation from the tensors in the file, and assume one reach of relative positions.
+// Throws UserError (input) unless readers would compute this model: they infer the activation from the
+// tensors in the file, and assume one max_distance of relative positions.
 void require_readable(const Config& c, const std::string& file) {
   constexpr std::int64_t kReach = 128;
   if (c.activation != (c.gated ? Activation::gelu_tanh : Activation::relu))
@@ -50,8 +51,8 @@ void require_readable(const Config& c, const std::string& file) {
 
 }  // namespace
 
-// Readers do not scale the states before the head, so that it is written even if it is the embedding's table:
-// with the scale in it.
+// Always writes the head, even if it is the embedding's table: readers do not scale the states before the
+// head, so the written head contains the scale.
 GgufModel make_gguf(const std::string& config_json) {
   const Config c = read_config(config_json);
   require_readable(c, config_json);
@@ -71,7 +72,7 @@ GgufModel make_gguf(const std::string& config_json) {
   add("attention.relative_buckets_count", c.buckets);
   add("decoder_start_token_id", kFamily.decoder_tokens(j).start);
   add("vocab_size", c.vocab_size);
-  // One number that readers look for under either name.
+  // Readers look for this number under either name.
   for (const char* name : {"t5.attention.layer_norm_epsilon", "t5.attention.layer_norm_rms_epsilon"})
     keys.emplace_back(name, c.layer_norm_epsilon);
   return {.architecture = "t5",

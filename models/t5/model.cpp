@@ -98,8 +98,8 @@ void T5::visit(Visitor& v) {
   vocabulary_.visit_head(v);
 }
 
-// Where the embedding is trained, or something of the encoder, which the decoder's cross-attention reads, the
-// blocks above have a gradient.
+// Adds the units to the store, and sets where gradients are needed. The encoder's states need one if the
+// embedding or anything in the encoder is trained, because the decoder's cross-attention reads them.
 void T5::add_units(ParameterStore& store) {
   encoder_gradient_ = any_trained(vocabulary_.embedding) || encoder_.trained(std::ssize(encoder_.layers)) ||
                       any_trained(encoder_norm_);
@@ -163,7 +163,7 @@ Tensor T5::embed(Ctx& c, ParameterStore& store, Tensor ids, const Stack& s) {
 
 void T5::embed_backward(Ctx& c, ParameterStore& store, Tensor d, Tensor ids, const Stack& s) {
   dropout_.apply(c, d, s.name + ".embed_tokens");
-  vocabulary_.embed_backward(c, store, d, ids, &s == &encoder_);  // the encoder comes last
+  vocabulary_.embed_backward(c, store, d, ids, &s == &encoder_);  // the encoder's gradient comes last
 }
 
 T5::Memory T5::finish(Ctx& c, ParameterStore& store, Tensor x) {

@@ -37,7 +37,8 @@ class T5 final : public Model {
   void set_recompute(std::int64_t n) override {
     const std::int64_t encoders = encoder_.blocks.size(), some = std::max<std::int64_t>(n, 0),
                        whole = std::clamp<std::int64_t>(-n, 0, blocks());
-    encoder_.blocks.recomputed = some < encoders ? some : encoders + 1;  // the decoder is in between
+    // + 1: the encoder's last block runs again completely, because the decoder runs before its backward.
+    encoder_.blocks.recomputed = some < encoders ? some : encoders + 1;
     decoder_.blocks.recomputed = std::min(some, blocks()) - encoders;
     decoder_.blocks.whole = std::min(whole, decoder_.blocks.size());
     encoder_.blocks.whole = whole - decoder_.blocks.whole;
@@ -75,20 +76,22 @@ class T5 final : public Model {
     std::string name;  // encoder, decoder
     RelativeBias bias;
     std::vector<Block> layers;
-    BlockStack<Block> blocks;  // these, or those of them that this rank of a pipeline has
+    BlockStack<Block> blocks;  // all layers, or this pipeline rank's layers
     bool empty() const { return blocks.size() == 0; }
-    // Whether its first block is here, which has the bias of all, and whether its last one is.
+    // begins: the stack's first block is here, which holds the bias of all blocks. ends: its last block is
+    // here.
     bool begins() const { return !empty() && blocks.stage.begin == 0; }
     bool ends() const {
       return !empty() && (blocks.stage.size == 1 || blocks.stage.end == std::ssize(layers));
     }
-    // Whether backward must pass through the first blocks, this many, because something in them is trained.
+    // True if something in the first `first` blocks or in the bias is trained, so that backward must pass
+    // through them.
     bool trained(std::int64_t first);
     void visit(Visitor&);
     void cut(TensorRank);
     // all: see BlockStack.
     void add_units(ParameterStore&, bool all);
-    // As those of BlockStack, with the bias; keeps: for a backward pass.
+    // Like BlockStack's functions, with the bias. keeps: a backward pass follows.
     Tensor run(Ctx&, ParameterStore&, Tensor x, const Side&, std::span<const std::int32_t> kept_starts,
                bool keeps);
     void backward(Ctx&, ParameterStore&, Tensor d, const Side&, bool input_grad);
@@ -98,52 +101,53 @@ class T5 final : public Model {
     Targets targets;
     Side encoder, decoder;
     std::span<const std::int32_t> kept_starts = {}, kept_source_starts = {};  // of the batch
-    // Where ranks share the batch: this one's part, and the numbers of its rows and of its first target.
+    // With shared rows: this rank's part of the batch, and the numbers of its rows and of its first target.
     Batch part = {};
     RowNumbers source_rows = {}, rows = {}, first_target = {};
   };
-  // What the decoder reads of the encoder, from the last block's states.
+  // The encoder's output, which the decoder reads.
   struct Memory {
-    Tensor x, states;   // (source rows, C)
-    Tensor statistics;  // of the norm between them
+    Tensor x, states;   // (source rows, C): before and after the final norm
+    Tensor statistics;  // of the final norm
   };
-  // A batch on its way through the blocks.
+  // A batch that passes through the blocks.
   struct Flight {
     Inputs in;
-    Batch batch = {};                            // of a stage
-    Tensor source_states = {}, states = {};      // once the encoder has ended the former are the memory
-    Tensor d_source_states = {}, d_states = {};  // the gradients, the memory in f32, +=; empty: not wanted
+    Batch batch = {};                            // of a pipeline's stage
+    Tensor source_states = {}, states = {};      // after the encoder's end source_states are the memory
+    Tensor d_source_states = {}, d_states = {};  // gradients, the memory's in f32, +=; empty: not wanted
     Memory memory = {};
   };
-  // What is trained below a block, so that a gradient has to go down there.
+  // Gradients that must pass below a block, because something is trained there.
   struct Wanted {
     bool sources = false, targets = false;
   };
   Stack make_stack(bool decoder, DType) const;
   Wanted wanted_below(std::int64_t block);
   Inputs upload_part(Ctx&, const Batch& whole);
-  // `whole` says how long sequences are.
+  // Uploads a batch. `whole` tells the lengths of sequences that ranks share.
   Inputs upload(Ctx&, const Batch&, const Batch& whole);
   Tensor embed(Ctx&, ParameterStore&, Tensor ids, const Stack&);
   void embed_backward(Ctx&, ParameterStore&, Tensor d, Tensor ids, const Stack&);
   Memory finish(Ctx&, ParameterStore&, Tensor x);
-  // Through what this rank has of the encoder, and of the decoder.
+  // Run this rank's blocks of the encoder, and of the decoder.
   void run_encoder(Ctx&, ParameterStore&, Flight&, bool keeps);
   void run_decoder(Ctx&, ParameterStore&, Flight&, bool keeps);
-  Tensor hidden(Ctx&, ParameterStore&, Flight&);  // the decoder's, nothing kept
-  // head: from the decoder's last states to their gradient.
+  Tensor hidden(Ctx&, ParameterStore&, Flight&);  // the decoder's last states, nothing kept
+  // head: computes the gradient of the decoder's last states from these states.
   template <class HeadPass>
   void train(Ctx&, ParameterStore&, const Batch&, HeadPass head);
-  // Takes gradients from c.scratch, 0, that nothing above has begun: the memory's, and of the bias of a stack
-  // that ends here.
+  // Takes gradients from c.scratch and sets them to 0, where no stage above sends them: the memory's
+  // gradient, and the gradient of a stack's bias if the stack ends here.
   void begin_gradients(Ctx&, Flight&) const;
-  void backward(Ctx&, ParameterStore&, Flight&);                 // from the gradients of the last states down
-  Tensor memory_backward(Ctx&, ParameterStore&, const Flight&);  // to the encoder's last states
+  void backward(Ctx&, ParameterStore&, Flight&);  // from the gradients of the last states down
+  // Returns the gradient of the encoder's last states.
+  Tensor memory_backward(Ctx&, ParameterStore&, const Flight&);
 
-  // Between stages, of which the upper begins with a block.
+  // Exchange between stages; `block` is the upper stage's first block.
   RelativeBias::Pass bias_between(const Inputs&, std::int64_t block) const;
   States states_between(const Flight&, std::int64_t block) const;
-  States take_states(Ctx&, Flight&) const;  // of the stage below
+  States take_states(Ctx&, Flight&) const;  // from the stage below
   void receive(Ctx&, Flight&) const;
   void send(Ctx&, const Flight&) const;
 
@@ -153,11 +157,11 @@ class T5 final : public Model {
   Norm encoder_norm_;
   Stack decoder_;
   Dropout dropout_;
-  SparseAttention sparse_;  // the encoder's
+  SparseAttention sparse_;  // of the encoder
   int encoder_norm_unit_ = -1;
-  bool encoder_gradient_ = false;  // something of the encoder is trained
-  Stage stage_;                    // of all blocks, the encoder's first; by default the only one
-  Wanted below_, here_;            // what is trained below this rank's blocks, and there or in them
+  bool encoder_gradient_ = false;  // the encoder or the embedding is trained
+  Stage stage_;                    // of all blocks, the encoder's first; by default the only stage
+  Wanted below_, here_;            // gradients needed below this rank's blocks, and there or in the blocks
   std::vector<Flight> flights_;    // by slot
 };
 

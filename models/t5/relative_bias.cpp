@@ -7,7 +7,7 @@
 
 namespace ft::t5 {
 
-// In f32, as transformers computes it.
+// Computes in f32, as transformers does.
 std::vector<std::int32_t> buckets_of(std::int64_t reach, bool bidirectional, std::int64_t buckets,
                                      std::int64_t max_distance) {
   const std::int64_t of_a_side = bidirectional ? buckets / 2 : buckets, exact = of_a_side / 2;
@@ -34,7 +34,7 @@ std::vector<std::int32_t> trimmed(std::vector<std::int32_t> buckets) {
 }
 
 RelativeBias::Pass RelativeBias::take(Ctx& c, std::int64_t longest) const {
-  // One more than max_distance: from there on all distances certainly share a bucket.
+  // The reach is max_distance + 1, because all greater distances certainly share a bucket.
   const std::int64_t reach = std::clamp<std::int64_t>(longest - 1, 0, max_distance + 1);
   const std::vector<std::int32_t> ids =
       trimmed(buckets_of(reach, bidirectional, weight.shape[0], max_distance));

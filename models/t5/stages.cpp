@@ -1,6 +1,7 @@
-// T5 in a pipeline: the encoder's blocks and then the decoder's are dealt out to the stages. From stage to
-// stage go the states of the sources, of which the decoder's blocks all read the same, those of the targets,
-// which the first stage embeds, and where a stack is cut its bias; their gradients come down.
+// T5 in a pipeline: the stages split the encoder's blocks, followed by the decoder's. A stage sends three
+// things to the next: the states of the sources, which all blocks of the decoder read; the states of the
+// targets, which the first stage embeds; and a stack's bias if the stack is cut there. Their gradients come
+// back.
 #include "models/t5/model.h"
 
 namespace ft::t5 {
@@ -28,7 +29,7 @@ T5::Wanted T5::wanted_below(std::int64_t block) {
   return {encoder_gradient_, decoders == 0 ? embedding : encoder_gradient_ || decoder_.trained(decoders)};
 }
 
-// Of the stack that goes on there, if one does.
+// Returns the bias of the stack that is cut at `block`; empty if none is.
 RelativeBias::Pass T5::bias_between(const Inputs& in, std::int64_t block) const {
   const std::int64_t encoders = std::ssize(encoder_.layers);
   if (block == encoders) return {};

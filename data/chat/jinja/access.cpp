@@ -1,4 +1,4 @@
-// x.name, x[i] and x[i:j].
+// Evaluates x.name, x[i] and x[i:j].
 #include <algorithm>
 
 #include "data/chat/jinja/expression.h"
@@ -12,10 +12,10 @@ namespace {
 
 [[noreturn]] void fail_undefined(Machine& m, const Value& value) { m.fail(type_of(value) + ", is used"); }
 
-// The attribute that Python's type has, without looking at keys.
+// Returns the attribute that Python's type has; an object's keys are not searched.
 std::optional<Value> own_attribute(Machine& m, const Value& of, std::string_view name) {
   if (const Method* method = method_of(of, name)) {
-    if (method->changes) return Value::undefined(name);  // the sandbox
+    if (method->changes) return Value::undefined(name);  // as in the sandbox
     if (of.is_safe()) return safe_method(m, name, method->body, of);
     return m.object(std::make_shared<Function>(std::string(name), method->body, of));
   }
@@ -80,7 +80,7 @@ Value item_of(Machine& m, const Value& of, const Value& at) {
 
 namespace {
 
-// The places that begin:end:step takes of `size`, as Python counts them.
+// Returns the indices that the slice begin:end:step selects of `size` items, as in Python.
 std::vector<std::size_t> places_taken(Machine& m, std::int64_t size, const Value& from, const Value& to,
                                       const Value& by) {
   const auto number = [&](const Value& v) -> std::optional<std::int64_t> {

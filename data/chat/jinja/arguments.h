@@ -1,4 +1,4 @@
-// The arguments of a call, under the names of what is called.
+// Binds the arguments of a call to the function's parameter names.
 #pragma once
 #include <initializer_list>
 #include <optional>
@@ -12,16 +12,16 @@ namespace ft::jinja {
 
 class Bound {
  public:
-  // Fails, naming `function`, on arguments too many or unknown, or where one of the first `required` is
+  // Fails, naming `function`, if there are too many or unknown arguments, or one of the first `required` is
   // missing.
   Bound(Machine& m, std::string_view function, const Arguments& arguments,
         std::initializer_list<std::string_view> names, std::size_t required = 0);
 
   bool has(std::size_t i) const { return values_[i].has_value(); }
-  const Value& operator[](std::size_t i) const;  // undefined where it is not given
+  const Value& operator[](std::size_t i) const;  // undefined if not given
   std::int64_t integer(std::size_t i, std::int64_t otherwise) const;
   bool flag(std::size_t i, bool otherwise) const;
-  std::string text(std::size_t i, std::string_view otherwise) const;  // str() of it
+  std::string text(std::size_t i, std::string_view otherwise) const;  // str() of the argument
 
  private:
   [[noreturn]] void fail(std::size_t i, const char* must_be) const;
@@ -32,7 +32,7 @@ class Bound {
   std::vector<std::optional<Value>> values_;
 };
 
-// A filter that takes no arguments.
+// Adapts a filter that takes no arguments.
 template <Filter filter>
 Value bare(Machine& m, const Value& subject, const Arguments& arguments) {
   if (!arguments.values.empty() || !arguments.named.empty()) m.fail("the filter takes no arguments");

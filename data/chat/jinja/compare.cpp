@@ -68,7 +68,7 @@ bool less(Machine& m, const Value& a, const Value& b) {
   if (a.number() && b.number()) return *a.number() < *b.number();
   if (a.text() && b.text()) {
     m.step_over(*a.text());
-    return *a.text() < *b.text();  // UTF-8 keeps the order of characters
+    return *a.text() < *b.text();  // bytes of UTF-8 are ordered like characters
   }
   const List *x = a.list(), *y = b.list();
   const auto ordered = [](const List* l) { return l && (is_tuple(*l) || l->kind == ListKind::list); };

@@ -1,4 +1,4 @@
-// The escapes of Python's texts.
+// Decodes the escapes of Python's texts.
 #include <algorithm>
 #include <charconv>
 #include <stdexcept>
@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kLetters = "abfnrtv\\'\"";
 constexpr std::string_view kMeanings = "\a\b\f\n\r\t\v\\'\"";
 
-// A number of `most` digits (at least `least`) at text[at], which moves behind it.
+// Reads a number of `least` to `most` digits at text[at], and moves `at` after it.
 char32_t code(std::string_view text, std::size_t& at, std::size_t least, std::size_t most, int base) {
   const std::string_view digits = text.substr(at, most);
   std::uint32_t value = 0;

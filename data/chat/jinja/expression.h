@@ -1,4 +1,4 @@
-// The nodes of a template's expressions; each knows how to evaluate itself.
+// Nodes of a template's expressions; each evaluates itself.
 #pragma once
 #include <memory>
 #include <string>
@@ -27,7 +27,7 @@ class Expression {
 };
 using Ex = std::unique_ptr<const Expression>;
 
-struct Call {  // the arguments of one
+struct Call {  // the arguments of a call
   std::vector<Ex> values;
   std::vector<std::pair<std::string, Ex>> named;
   Ex more_values, more_named;  // *list and **object; null: none
@@ -45,7 +45,7 @@ Ex slice(int line, Ex of, Ex begin, Ex end, Ex step);  // each of the three may 
 Ex call(int line, Ex function, Call arguments);
 Ex filtered(int line, Ex subject, Filter filter, Call arguments);
 Ex tested(int line, Ex subject, Test test, Call arguments, bool negated);
-Ex unknown(int line, std::string what);  // fails when it is reached
+Ex unknown(int line, std::string what);  // fails when it is evaluated
 
 enum class Operator : std::uint8_t {
   add,
@@ -58,7 +58,7 @@ enum class Operator : std::uint8_t {
   minus,
   plus
 };
-Ex operation(int line, Operator op, Ex left, Ex right);    // right null: of one operand
+Ex operation(int line, Operator op, Ex left, Ex right);    // right is null: one operand
 Ex concatenation(int line, std::vector<Ex> parts);         // a ~ b ~ c
 Ex all_of(int line, Ex left, Ex right);                    // and
 Ex any_of(int line, Ex left, Ex right);                    // or
@@ -68,7 +68,7 @@ Ex choice(int line, Ex condition, Ex then, Ex otherwise);  // otherwise null: un
 enum class Relation : std::uint8_t { equal, unequal, less, less_equal, greater, greater_equal, in, not_in };
 Ex comparison(int line, Ex first, std::vector<std::pair<Relation, Ex>> others);  // a < b < c
 
-// What expressions and filters share.
+// Operations that expressions and filters share.
 Value attribute_of(Machine& m, const Value& of, std::string_view name);  // of.name
 Value item_of(Machine& m, const Value& of, const Value& at);             // of[at]
 Value calculated(Machine& m, Operator op, const Value& left, const Value& right);

@@ -1,4 +1,4 @@
-// Names, constants, attributes, items and calls.
+// Nodes of names, constants, attributes, items and calls.
 #include "data/chat/jinja/expression.h"
 
 #include <algorithm>

@@ -18,11 +18,10 @@ struct NamedTest {
   Test test;
 };
 
-// Null: there is none of that name.
+// Return null if there is no filter or test with this name.
 Filter filter_by_name(std::string_view name);
 Test test_by_name(std::string_view name);
-// The same of a method of texts, lists and objects. `changes`: it would change its value, which templates
-// may not.
+// A method of texts, lists or objects. `changes`: it would change its value, which templates may not do.
 struct Method {
   std::string_view name;
   Function::Body body;
@@ -30,20 +29,20 @@ struct Method {
 };
 const Method* method_of(const Value& value, std::string_view name);
 
-// Each part's own.
+// Filters and methods of each file.
 Filter text_filter(std::string_view name);
 Filter number_filter(std::string_view name);
 Filter list_filter(std::string_view name);
 Filter selecting_filter(std::string_view name);
 const Method* text_method(std::string_view name);
 
-// A global function or variable; nothing where there is none.
+// Returns a global function or variable; nullopt if there is none.
 std::optional<Value> global(std::string_view name);
 
-// '%s has %d' % values, and '{} has {}'.format(values).
+// Format values: '%s has %d' % values, and '{} has {}'.format(values).
 Value percent_format(Machine& m, const std::string& form, const Value& values);
 Value brace_format(Machine& m, const std::string& form, const Arguments& arguments);
-// One number or text in the form that Python's format() or % would give it.
+// Format of one number or text, as Python's format() or % describe it.
 struct Form {
   char fill = ' ', align = 0, sign = '-', type = 0, group = 0;
   bool alternate = false;

@@ -1,4 +1,4 @@
-// Filters of lists and objects: order, grouping, cutting, joining.
+// Filters of lists and objects: sorting, grouping, slicing, joining.
 #include <algorithm>
 #include <span>
 
@@ -63,7 +63,7 @@ Value join(Machine& m, const Value& v, A given) {
   return out.take();
 }
 
-// Items with what they are ordered by.
+// An item with the key that it is sorted by.
 struct Keyed {
   Value key, item;
 };
@@ -88,14 +88,15 @@ Value items_in(Machine& m, const std::vector<Keyed>& items) {
   return m.list(std::move(out));
 }
 
-// sort(attribute='a,b') orders by several.
+// Sorts by an attribute, or by several: sort(attribute='a,b').
 Value sort_filter(Machine& m, const Value& v, A given) {
   const Bound a(m, "sort", given, {"reverse", "case_sensitive", "attribute"});
   const bool with_case = a.flag(1, false);
   const std::string* paths = a[2].text();
   if (!paths || paths->find(',') == std::string::npos) {
     auto items = keyed(m, v, a[2], with_case);
-    for (Keyed& k : items) k.key = m.list({k.key});  // as Jinja's: equal ones need no order
+    // Keys are lists, as in Jinja, so equal values need no order.
+    for (Keyed& k : items) k.key = m.list({k.key});
     sort(m, items, a.flag(0, false));
     return items_in(m, items);
   }
@@ -160,7 +161,7 @@ Value groupby(Machine& m, const Value& v, A given) {
     std::vector<Value> own;
     const std::size_t begin = i;
     for (; i < items.size() && equal(m, items[i].key, items[begin].key); ++i) own.push_back(items[i].item);
-    if (i == begin) own.push_back(items[i++].item);  // a key that does not equal itself
+    if (i == begin) own.push_back(items[i++].item);  // a key that does not equal itself (NaN)
     const Value name = by_path(m, items[begin].item, a[0], a[1]);
     groups.push_back(m.list({name, m.list(std::move(own))}, ListKind::group));
   }

@@ -1,4 +1,4 @@
-// Filters for numbers.
+// Filters of numbers.
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -31,7 +31,7 @@ Value absolute(Machine& m, const Value& v, A) {
   fail_type(m, "abs", v);
 }
 
-// Half to even at `digits` behind the point, as Python rounds.
+// Rounds half to even at `digits` after the point, as Python does.
 double rounded(double v, std::int64_t digits) {
   if (!std::isfinite(v) || digits > 300) return v;
   if (digits < 0) {
@@ -50,7 +50,7 @@ Value round(Machine& m, const Value& v, A given) {
   const std::int64_t digits = a.integer(0, 0);
   const std::string method = a.text(1, "common");
   if (method == "common") {
-    if (v.integer() && digits >= 0) return Value::Any(*v.integer());  // Python's round leaves it one
+    if (v.integer() && digits >= 0) return Value::Any(*v.integer());  // Python's round keeps integers
     return Value::Any(rounded(*number, digits));
   }
   if (method != "ceil" && method != "floor") m.fail("round: the method must be common, ceil or floor");

@@ -1,4 +1,4 @@
-// Filters that make texts.
+// Filters that return texts.
 #include <algorithm>
 
 #include "data/chat/jinja/arguments.h"
@@ -48,7 +48,7 @@ Value trim(Machine& m, const Value& v, A given) {
   return m.text(std::string(stripped(text, set, true, true)));
 }
 
-// A word begins behind white space, -, ( and their like.
+// Capitalizes words; a word begins after white space, -, ( and similar characters.
 Value title(Machine& m, const Value& v, A) {
   std::string out;
   bool begins = true;
@@ -129,7 +129,7 @@ Value escape(Machine& m, const Value& v, A) { return escaped(m, v); }
 Value escape_again(Machine& m, const Value& v, A) { return escaped(m, m.text(str_of(m, v))); }
 Value safe(Machine& m, const Value& v, A) { return marked_safe(m, m.text(str_of(m, v))); }
 
-// A filter of which markupsafe keeps the mark.
+// Wraps a filter that keeps markupsafe's mark.
 template <Filter filter>
 Value kept(Machine& m, const Value& v, A given) {
   const Value y = filter(m, v, given);

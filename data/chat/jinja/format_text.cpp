@@ -1,4 +1,4 @@
-// 'form' % values, and 'form'.format(values).
+// Formats texts: 'form' % values, and 'form'.format(values).
 #include <algorithm>
 
 #include "data/chat/jinja/expression.h"
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kWidest = 100'000'000;
 
-// Digits at form[at], which moves behind them.
+// Reads digits at form[at], and moves `at` after them.
 std::int64_t number_at(std::string_view form, std::size_t& at) {
   std::int64_t v = 0;
   while (at < form.size() && form[at] >= '0' && form[at] <= '9')
@@ -146,7 +146,7 @@ class Braces {
     m_.fail("format: a { that is not closed");
   }
 
-  // name!conversion:form
+  // Writes the field name!conversion:form.
   void field(Writer& out, std::string_view text) {
     const std::size_t colon = text.find(':');
     std::string_view name = text.substr(0, colon);
@@ -168,7 +168,7 @@ class Braces {
     write_formatted(m_, out, v, form_of(spec.text()));
   }
 
-  // 0.name[key]
+  // Returns the value of a field's name, such as 0.name[key].
   Value value(std::string_view name) {
     std::size_t at = std::min(name.find_first_of(".["), name.size());
     Value v = first(name.substr(0, at));

@@ -1,4 +1,4 @@
-// One value in a width, with a sign, digits and a type: the part that % and format() share.
+// Formats one value with a width, a sign, digits and a type, for % and format().
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -12,7 +12,7 @@
 namespace ft::jinja {
 namespace {
 
-// Digits without a sign.
+// Returns the digits without a sign.
 std::string digits_of(std::uint64_t v, int base, bool capital) {
   const std::string_view signs = capital ? "0123456789ABCDEF" : "0123456789abcdef";
   std::string out;

@@ -1,4 +1,4 @@
-// The functions that every template has.
+// Functions that every template has.
 #include <array>
 #include <ctime>
 
@@ -12,7 +12,7 @@ namespace ft::jinja {
 namespace {
 
 Value range(Machine& m, const Value&, const Arguments& given) {
-  constexpr std::int64_t kMost = 100'000;  // Jinja's sandbox
+  constexpr std::int64_t kMost = 100'000;  // the limit of Jinja's sandbox
   const Bound a(m, "range", given, {"start", "stop", "step"}, 1);
   const bool one = !a.has(1);
   const std::int64_t begin = one ? 0 : a.integer(0, 0), end = a.integer(one ? 0 : 1, 0),
@@ -32,7 +32,7 @@ Value range(Machine& m, const Value&, const Arguments& given) {
   return m.list(std::move(items), ListKind::range);
 }
 
-// dict(object or pairs, name=value)
+// Makes an object: dict(object or pairs, name=value).
 Dict dict_from(Machine& m, const Arguments& given) {
   Dict out;
   if (given.values.size() > 1) m.fail("dict takes one object, or pairs");
@@ -78,7 +78,7 @@ Value strftime_now(Machine& m, const Value&, const Arguments& given) {
   return m.text(std::string(out.data(), size));
 }
 
-// cycler(a, b): each next() gives the next one, in a circle.
+// cycler(a, b): next() returns the items in turn, from the first again after the last.
 class Cycler : public Object {
  public:
   explicit Cycler(Value::ListRef items) : items_(std::move(items)) {}
@@ -92,7 +92,7 @@ class Cycler : public Object {
   }
 
  private:
-  // It shares what it moves, for it may outlive the cycler.
+  // Shares the cycler's state, because it may outlive the cycler.
   class Step : public Object {
    public:
     Step(const Cycler& of, bool next) : items_(of.items_), at_(of.place_), next_(next) {}
@@ -122,7 +122,7 @@ Value cycler(Machine& m, const Value&, const Arguments& given) {
   return m.object(std::make_shared<Cycler>(*all.as<Value::ListRef>()));
 }
 
-// joiner(sep): nothing the first time it is called, then the separator.
+// joiner(sep): the first call returns an empty text, later calls the separator.
 class Joiner : public Object {
  public:
   explicit Joiner(Value separator) : separator_(std::move(separator)) {}

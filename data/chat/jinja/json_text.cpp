@@ -1,4 +1,4 @@
-// json.dumps.
+// Writes JSON as Python's json.dumps does.
 #include <algorithm>
 #include <cmath>
 

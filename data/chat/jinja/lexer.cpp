@@ -59,7 +59,7 @@ class Lexer {
     return true;
   }
 
-  // The text before a tag, as the sign behind its opening leaves it.
+  // Adds the text before a tag, without the white space that the sign at the tag's beginning removes.
   void data(std::string_view text, char sign, bool print) {
     std::string_view kept = text;
     const std::size_t last = text.rfind('\n') + 1;  // where the last line begins
@@ -94,7 +94,7 @@ class Lexer {
     kind == '{' ? inside("}}", Kind::end_print) : inside("%}", Kind::end_block);
   }
 
-  // The end of a tag, with what goes behind it.
+  // Skips the end of a tag, and the white space that its sign removes.
   bool closes(std::string_view end) {
     const bool block = end != "}}";
     if (rest().starts_with("-") && rest().substr(1).starts_with(end)) {
@@ -173,7 +173,7 @@ class Lexer {
     skip(n);
   }
 
-  // Digits, with _ between them.
+  // Skips digits, with _ between them.
   std::size_t digits(std::size_t n, bool hex = false) const {
     const auto is = [&](std::size_t i) {
       const char c = i < rest().size() ? rest()[i] : ' ';

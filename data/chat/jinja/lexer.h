@@ -1,6 +1,7 @@
-// Cuts a template into text and the words of its tags, with the white space rules that transformers sets:
-// trim_blocks (a line feed behind a block goes), lstrip_blocks (blanks before a block that begins its line
-// go), and the signs - and + at a tag's ends. \r\n is \n, and one line feed at the template's end goes.
+// Cuts a template into text and the tokens of its tags, with the white space rules that transformers sets.
+// trim_blocks removes a line feed after a block. lstrip_blocks removes blanks before a block that begins its
+// line. The signs - and + at a tag's ends are obeyed. \r\n becomes \n, and one line feed at the template's
+// end is removed.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,7 +11,7 @@
 namespace ft::jinja {
 
 struct Token {
-  // data: between tags; block and print: {% %} and {{ }}
+  // data: text between tags; block and print: {% %} and {{ }}
   enum class Kind : std::uint8_t {
     data,
     block,
@@ -26,13 +27,13 @@ struct Token {
   };
   Kind kind = Kind::end;
   int line = 1;
-  std::string text{};  // a text's value; everything else as it is written
+  std::string text{};  // a text's value; other tokens as written
 };
 
-// Throws an Error: an unknown character, a tag or text that is not closed, brackets that do not match.
+// Throws Error for an unknown character, an unclosed tag or text, or brackets that do not match.
 std::vector<Token> tokens_of(std::string_view source);
 
-// The value of a text between quotes: \n, \x41, \u20ac and so on. Throws std::invalid_argument.
+// Returns the value of a quoted text with escapes such as \n, \x41, \u20ac. Throws std::invalid_argument.
 std::string unescaped(std::string_view text);
 
 }  // namespace ft::jinja

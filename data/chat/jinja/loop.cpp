@@ -1,4 +1,4 @@
-// {% for %} and what `loop` is in it.
+// {% for %} and its variable `loop`.
 #include "data/chat/jinja/compare.h"
 #include "data/chat/jinja/statement.h"
 #include "engine/core/error.h"
@@ -40,7 +40,7 @@ class LoopObject : public Object {
     return std::nullopt;
   }
   bool callable() const override { return true; }
-  // loop(items): the loop again, for what is nested in an item; gives the text.
+  // loop(items): runs the loop again over items nested in an item; returns the text.
   Value call(Machine& m, const Arguments& arguments) override {
     if (!loop_.recursive) m.fail("loop(...): the loop is not `recursive`");
     if (arguments.values.size() != 1 || !arguments.named.empty()) m.fail("loop(...) takes one list");
@@ -52,7 +52,7 @@ class LoopObject : public Object {
   int depth() const override { return items_->depth; }
 
  private:
-  // A method keeps the loop that it belongs to.
+  // Makes a method that keeps its loop alive.
   static Value method(Machine& m, const char* name, Function::Body body) {
     const Value* self = m.variable("loop");
     return m.object(std::make_shared<Function>(name, body, self ? *self : Value()));
@@ -84,7 +84,7 @@ class LoopObject : public Object {
   int level_;
   std::size_t at_ = 0;
   bool ended_ = false;
-  std::optional<Value> last_;  // what changed() was asked for
+  std::optional<Value> last_;  // the last argument of changed()
 };
 
 class LoopNode : public Statement {

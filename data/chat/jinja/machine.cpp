@@ -10,7 +10,7 @@ namespace ft::jinja {
 
 namespace {
 
-constexpr std::int64_t kBox = 64;  // bytes of a value beside what it holds
+constexpr std::int64_t kBox = 64;  // bytes of an allocated value, without its content
 constexpr auto kItem = static_cast<std::int64_t>(sizeof(Value));
 
 }  // namespace
@@ -39,11 +39,11 @@ Value Writer::take(bool safe) {
 Machine::Machine(const Limits& limits, std::time_t now, std::shared_ptr<Scope> variables)
     : scope(std::move(variables)), limits_(limits), now_(now) {}
 
-// Macros and the scopes that hold them keep one another alive.
+// Breaks the cycles of macros and the scopes that hold them.
 Machine::~Machine() {
   for (const auto& space : namespaces_) space->attributes = {};
   for (const auto& kept : kept_) kept->variables.clear();
-  scope.reset();  // while what its values count on is here
+  scope.reset();  // before the counters of its values end
 }
 
 void Machine::set(std::string_view name, Value value) {
@@ -100,7 +100,7 @@ Value Machine::dict(Dict dict) {
   const auto size = static_cast<std::int64_t>(dict.entries().size());
   step(size / 4);
   if (dict.depth() > kDeepestValue) fail("lists or objects too deep within one another");
-  std::int64_t keys = 0;  // the index has texts of its own
+  std::int64_t keys = 0;  // the index copies the keys' texts
   for (const auto& [key, _] : dict.entries()) keys += key.text() ? std::ssize(*key.text()) : 16;
   dict.charge = charge(size * (2 * kItem + kBox) + keys + kBox);
   return Value::Any(std::make_shared<const Dict>(std::move(dict)));
@@ -113,7 +113,7 @@ Value Machine::generator(std::vector<Value> items) {
 
 namespace {
 
-// An object and what it costs, in one allocation's life.
+// An object and its charge, in one allocation.
 struct Charged {
   std::shared_ptr<Object> object;
   Charge charge;
@@ -130,7 +130,7 @@ Value Machine::object(std::shared_ptr<Object> object, std::int64_t bytes) {
 Value Machine::make_namespace(Dict attributes) {
   const auto size = static_cast<std::int64_t>(attributes.entries().size());
   check_room(4 * kBox + size * 4 * kItem);
-  used_ += 4 * kBox + size * 4 * kItem;  // until the rendering ends
+  used_ += 4 * kBox + size * 4 * kItem;  // not given back before the rendering ends
   namespaces_.push_back(std::make_unique<Namespace>());
   namespaces_.back()->attributes = std::move(attributes);
   return Value::Any(Value::ObjectRef(Value::ObjectRef(), namespaces_.back().get()));

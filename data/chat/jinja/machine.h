@@ -1,4 +1,4 @@
-// One rendering's state: its limits, variables, output, and the line that is being evaluated.
+// State of one rendering: limits, variables, output, and the current line.
 #pragma once
 #include <ctime>
 #include <memory>
@@ -12,16 +12,16 @@
 
 namespace ft::jinja {
 
-// What is wrong with a template, or what it says itself with raise_exception.
+// An error in a template, or the message of its raise_exception.
 struct Error : std::runtime_error {
   Error(int at, const std::string& what) : std::runtime_error(what), line(at) {}
-  int line;  // of the template, from 1
+  int line;  // line of the template, from 1
 };
 
 struct Limits {
-  std::int64_t steps = 1'000'000;               // nodes evaluated, and 64 bytes written count as one
-  std::int64_t bytes = std::int64_t{16} << 20;  // of values that live at a time
-  int depth = 1500;                             // of nodes and calls within one another
+  std::int64_t steps = 1'000'000;               // evaluated nodes; 64 written bytes count as one
+  std::int64_t bytes = std::int64_t{16} << 20;  // memory of the living values
+  int depth = 1500;                             // nesting of nodes and calls
 };
 inline constexpr int kDeepestValue = 200;  // lists in lists
 
@@ -32,7 +32,7 @@ struct Scope {
 
 class Machine;
 
-// Text that grows; what it holds counts.
+// A growing text; its bytes are charged.
 class Writer {
  public:
   explicit Writer(Machine& m);
@@ -56,12 +56,13 @@ class Machine {
 
   [[noreturn]] void fail(const std::string& what) const { throw Error(line_, what); }
   void step(std::int64_t count = 1);
-  // For reading a text, and for looking for one text in another, which at worst compares all with all.
+  // Count the steps of reading a text, and of searching one text in another, which at worst compares every
+  // part of both.
   void step_over(std::string_view text) { step(static_cast<std::int64_t>(text.size()) / 64); }
   void step_search(std::string_view in, std::string_view what) {
     step(static_cast<std::int64_t>((in.size() / 64 + 1) * (what.size() / 64 + 1)));
   }
-  // Before something of that size is made.
+  // Fails if so many bytes would exceed the limit. Called before a value is made.
   void check_room(std::int64_t bytes) const;
 
   Value text(std::string bytes, bool safe = false);
@@ -71,19 +72,19 @@ class Machine {
   Value object(std::shared_ptr<Object> object, std::int64_t bytes = 64);
   Value make_namespace(Dict attributes);
   Charge charge(std::int64_t bytes);
-  const Value* variable(std::string_view name);  // of this scope or one around it; null: there is none
+  const Value* variable(std::string_view name);  // of this scope or an enclosing one; null: none
   void set(std::string_view name, Value value);  // in this scope
-  // A scope that a macro can come back to; it lives as long as the machine.
+  // Keeps a scope, for macros that use it later, as long as the machine lives.
   void keep(const std::shared_ptr<Scope>& scope);
 
-  // What a loop over the value gives. Fails where it cannot be looped over.
+  // Returns the items of a loop over the value. Fails if it cannot be looped over.
   Value::ListRef items_of(const Value& value);
   Value call(const Value& function, const Arguments& arguments);
 
   std::time_t now() const { return now_; }
   int line() const { return line_; }
 
-  // One node's, or one call's, evaluation.
+  // Evaluation of one node or one call.
   class Level {
    public:
     Level(Machine& m, int line) : m_(m), line_(m.line_) {
@@ -106,7 +107,7 @@ class Machine {
     int line_;
   };
 
-  // Puts a scope, an output, in the place of the current one for as long as it lives.
+  // Inner and Aside replace the current scope, and the current output, as long as they live.
   class Inner {
    public:
     Inner(Machine& m, std::shared_ptr<Scope> parent) : m_(m), scope_(m.scope) {
@@ -139,8 +140,8 @@ class Machine {
   std::shared_ptr<Scope> scope;
   Writer* out = nullptr;
 
-  // Blocks of {% generation %} in bytes of the whole text; not `placed` where a block's text went elsewhere
-  // first.
+  // Blocks of {% generation %} as byte ranges of the complete text. `placed` is false if a block's text was
+  // written to another output first.
   struct Generated {
     std::vector<std::pair<std::size_t, std::size_t>> blocks;
     bool placed = true;

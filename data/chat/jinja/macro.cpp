@@ -1,4 +1,4 @@
-// {% macro %} and {% call %}.
+// Nodes of {% macro %} and {% call %}.
 #include <algorithm>
 
 #include "data/chat/jinja/print.h"
@@ -8,7 +8,7 @@
 namespace ft::jinja {
 namespace {
 
-// A macro as a value, with the scope in which it was written.
+// A macro as a value, with the scope of its definition.
 class MacroObject : public Object {
  public:
   MacroObject(std::shared_ptr<const Macro> macro, std::shared_ptr<Scope> home)

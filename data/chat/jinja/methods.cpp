@@ -1,4 +1,4 @@
-// Methods of lists and objects, and which type has which.
+// Methods of lists and objects, and the list of methods by type.
 #include <algorithm>
 
 #include "data/chat/jinja/arguments.h"

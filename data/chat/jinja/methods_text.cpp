@@ -1,4 +1,4 @@
-// Python's methods of texts. Places are counted in characters.
+// Python's methods of texts. Positions count characters.
 #include <algorithm>
 
 #include "data/chat/jinja/arguments.h"
@@ -28,7 +28,7 @@ Value strip(Machine& m, const Value& v, A given, bool left, bool right) {
   return m.text(std::string(stripped(*v.text(), set, left, right)));
 }
 
-// The part of a text between two places, in bytes; null where they lie outside.
+// Byte range of a text between two positions; nullopt if they are outside.
 struct Part {
   std::size_t begin, end;
 };
@@ -132,7 +132,7 @@ Value join(Machine& m, const Value& v, A given) {
   return out.take();
 }
 
-// To `width` characters, with fill at the sides: 'l' holds the text left.
+// Pads a text to `width` characters. side: 'l' keeps the text on the left, 'r' on the right.
 Value padded(Machine& m, const Value& v, A given, char side) {
   const Bound a(m, "center, ljust and rjust", given, {"width", "fillchar"}, 1);
   const std::string fill = a.has(1) ? needed(m, a, 1) : " ";
@@ -166,7 +166,7 @@ Value without(Machine& m, const Value& v, A given, bool prefix) {
   return m.text(prefix ? t.substr(gone.size()) : t.substr(0, t.size() - gone.size()));
 }
 
-// Every character is of that kind, and there is one.
+// Returns true if the text is not empty, and all characters are of that kind.
 template <class Is>
 Value all(Machine& m, const Value& v, Is&& is) {
   const std::string& t = *v.text();
@@ -176,7 +176,7 @@ Value all(Machine& m, const Value& v, Is&& is) {
   return Value::Any(!t.empty());
 }
 
-// In which every letter's case depends on the character before it.
+// Maps each letter to a case that depends on the character before it.
 template <class Map>
 Value mapped(Machine& m, const Value& v, Map&& map) {
   const std::string& t = *v.text();

@@ -1,4 +1,4 @@
-// Values with a life of their own: functions, namespaces, generators, a loop.
+// Values with state or behavior: functions, namespaces, generators, loops.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,16 +21,16 @@ class Object {
  public:
   virtual ~Object() = default;
   virtual std::string printed(Machine&) const = 0;  // <Namespace {'a': 1}>
-  // Nothing: it has no such attribute.
+  // Returns nullopt if there is no such attribute.
   virtual std::optional<Value> attribute(Machine&, std::string_view) { return std::nullopt; }
   virtual bool callable() const { return false; }
   virtual Value call(Machine& m, const Arguments& arguments);
-  // What a loop over it gives; null: it cannot be looped over.
+  // Returns the items of a loop over the object; null: it cannot be looped over.
   virtual Value::ListRef iterate(Machine&) { return nullptr; }
-  virtual int depth() const { return 0; }  // of what is nested in it and goes with it
+  virtual int depth() const { return 0; }  // nesting of the values that it owns
 };
 
-// A function of C++: a global, or a method with the value that it belongs to.
+// A C++ function: a global, or a method with its value.
 class Function : public Object {
  public:
   using Body = Value (*)(Machine&, const Value& self, const Arguments&);
@@ -47,7 +47,7 @@ class Function : public Object {
   Value self_;
 };
 
-// What map, select and their like give: it is looped over once, and has no length.
+// Result of map, select and similar filters: it can be looped over once, and has no length.
 class Generator : public Object {
  public:
   explicit Generator(Value::ListRef items) : items_(std::move(items)) {}
@@ -60,7 +60,7 @@ class Generator : public Object {
   Value::ListRef items_;
 };
 
-// The one object that a template may change. Its machine owns it, so that cycles cost nothing.
+// A namespace, the only object that a template may change. Its machine owns it, so that cycles do not leak.
 class Namespace : public Object {
  public:
   Dict attributes;

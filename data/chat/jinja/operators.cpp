@@ -1,4 +1,4 @@
-// Arithmetic, comparison and logic.
+// Nodes of arithmetic, comparison and logic.
 #include <cmath>
 
 #include "data/chat/jinja/compare.h"

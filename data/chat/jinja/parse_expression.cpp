@@ -1,4 +1,4 @@
-// Expressions, from the loosest binding to the tightest.
+// Parses expressions, from the loosest binding to the tightest.
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -269,7 +269,7 @@ bool Parser::at_end_of_tuple(Words ends) const {
          std::any_of(ends.begin(), ends.end(), [&](std::string_view e) { return is_name(e); });
 }
 
-// One value, or several with commas between them.
+// Parses one value, or several with commas between them.
 Ex Parser::tuple(bool with_choice, Words ends, bool in_brackets) {
   const int at = line();
   std::vector<Ex> items;

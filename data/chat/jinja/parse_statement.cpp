@@ -1,4 +1,4 @@
-// Tags and what stands between them.
+// Parses tags and the text between them.
 #include <algorithm>
 #include <span>
 

@@ -1,4 +1,4 @@
-// From a template's words to its nodes. One class in two files: expressions and tags.
+// Builds a template's nodes from its tokens. The class has two files: expressions and tags.
 #pragma once
 #include <initializer_list>
 #include <string>
@@ -13,19 +13,19 @@ namespace ft::jinja {
 class Parser {
  public:
   explicit Parser(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
-  Body parse();                                  // throws an Error
-  bool generates() const { return generates_; }  // there is a {% generation %}
+  Body parse();                                  // throws Error
+  bool generates() const { return generates_; }  // the template has {% generation %}
 
  private:
   using Kind = Token::Kind;
   using Words = std::initializer_list<std::string_view>;
 
-  // words
+  // Tokens.
   const Token& now() const { return tokens_[at_]; }
   const Token& next() const { return tokens_[std::min(at_ + 1, tokens_.size() - 1)]; }
   int line() const { return now().line; }
   [[noreturn]] void fail(const std::string& what) const { throw Error(line(), what); }
-  std::string shown() const;  // the current word, for messages
+  std::string shown() const;  // the current token, for messages
   Token take();
   bool is_sign(std::string_view s) const { return now().kind == Kind::sign && now().text == s; }
   bool is_name(std::string_view s) const { return now().kind == Kind::name && now().text == s; }
@@ -35,7 +35,7 @@ class Parser {
   void expect_name(std::string_view s);
   std::string expect_identifier(const char* of);
 
-  // Brackets and blocks within one another, and links of a chain such as a + b + c: both make the tree deep.
+  // Limits nesting: of brackets and blocks, and of chains such as a + b + c, because both make the tree deep.
   class Nest {
    public:
     explicit Nest(Parser& p) : p_(p) {
@@ -50,7 +50,7 @@ class Parser {
   };
   void link();
 
-  // expressions, from the loosest binding to the tightest
+  // Expressions, from the loosest binding to the tightest.
   Ex expression(bool with_choice = true);
   Ex disjunction();
   Ex conjunction();
@@ -74,8 +74,8 @@ class Parser {
   Call arguments();
   FilterCall filter_call();
 
-  // tags
-  Body body(Words ends);  // up to a tag that begins with one of `ends`, whose name is the current word
+  // Tags.
+  Body body(Words ends);  // up to a tag that begins with one of `ends`; its name is then the current token
   void statement(Body& to);
   void check_missing() const;
   St for_tag(int line);
@@ -88,7 +88,7 @@ class Parser {
   void parameters(Macro& macro);
   void end_block();
   void end_tag(std::string_view name);
-  Body closed_body(std::string_view end);  // %} ... {% end
+  Body closed_body(std::string_view end);  // from %} to {% end
   std::vector<FilterCall> filters();
   Target target(bool with_attribute, bool with_tuple);
   Target one_target(bool with_attribute);
@@ -96,8 +96,8 @@ class Parser {
   std::vector<Token> tokens_;
   std::size_t at_ = 0;
   int nested_ = 0, links_ = 0, loops_ = 0;
-  bool soft_ = false;           // within an `if`: what is not there fails only when it is reached
-  std::vector<Error> missing_;  // filters and tests that are not there, outside of that
+  bool soft_ = false;           // inside an `if`: unknown names fail only when evaluated
+  std::vector<Error> missing_;  // unknown filters and tests outside any `if`
   bool generates_ = false;
 };
 

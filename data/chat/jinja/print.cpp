@@ -29,7 +29,7 @@ std::string printed_float(double v) {
   std::array<char, 40> buffer{};
   const auto end =
       std::to_chars(buffer.data(), buffer.data() + buffer.size(), v, std::chars_format::scientific);
-  const std::string all(buffer.data(), end.ptr);  // -1.2345e-05, the fewest digits
+  const std::string all(buffer.data(), end.ptr);  // -1.2345e-05, with the fewest digits
   const std::size_t e = all.find('e');
   const int exponent = std::stoi(all.substr(e + 1));
   if (exponent < -4 || exponent >= 16) return all;
@@ -88,7 +88,7 @@ void write_range(Writer& out, const std::vector<Value>& items) {
   out.add(str("range(", begin, ", ", end, step == 1 ? "" : str(", ", step), ")"));
 }
 
-// What stands around a list's items.
+// Returns the text before and after a list's items.
 std::pair<const char*, const char*> brackets(ListKind kind) {
   switch (kind) {
     case ListKind::keys:

@@ -1,4 +1,4 @@
-// Values as Python prints them, and what it calls their types.
+// Prints values as Python does, and names their types.
 #pragma once
 #include <string>
 
@@ -6,14 +6,14 @@
 
 namespace ft::jinja {
 
-std::string type_of(const Value& value);  // "a text", "a list", "nothing (none)": for messages
+std::string type_of(const Value& value);  // such as "a text", "a list", "nothing (none)": for messages
 std::string printed_float(double v);      // repr(1e16) is 1e+16
 
 void write_str(Machine& m, Writer& out, const Value& value);   // str()
 void write_repr(Machine& m, Writer& out, const Value& value);  // repr(): texts in quotes
 std::string str_of(Machine& m, const Value& value);
 
-// json.dumps as transformers' tojson calls it.
+// Format of json.dumps as transformers' tojson calls it.
 struct JsonForm {
   bool ascii = false, sorted = false;
   std::string item = ", ", key = ": ";  // separators

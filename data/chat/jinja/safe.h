@@ -1,17 +1,18 @@
-// Texts that are marked safe, markupsafe's Markup: by `safe` and `escape`. What is added to one is escaped
-// first, and the mark stays on what is made of it. Printed they are texts as all others.
+// Texts that `safe` and `escape` mark as safe, like markupsafe's Markup. Texts added to a safe one are
+// escaped first, and results of its operations are safe too. Safe texts are printed like all others.
 #pragma once
 #include "data/chat/jinja/machine.h"
 #include "data/chat/jinja/object.h"
 
 namespace ft::jinja {
 
-// The text, or each text of a list, with the mark.
+// Marks a text, or each text of a list.
 Value marked_safe(Machine& m, const Value& value);
-// A value's text with &, <, > and quotes as HTML writes them; a safe one as it is. With the mark.
+// Returns the value's text with &, <, > and quotes as HTML writes them, marked as safe; a safe text stays
+// unchanged.
 Value escaped(Machine& m, const Value& value);
 
-// A method of a safe text. Fails where its arguments would be escaped: format, join, replace.
+// Returns a method of a safe text. Fails if its arguments would have to be escaped: format, join, replace.
 Value safe_method(Machine& m, std::string_view name, Function::Body body, const Value& self);
 
 }  // namespace ft::jinja

@@ -1,4 +1,4 @@
-// map, select, reject and their like.
+// Filters map, select, reject and similar ones.
 #include "data/chat/jinja/select.h"
 
 #include <algorithm>
@@ -35,14 +35,14 @@ namespace {
 
 using A = const Arguments&;
 
-// Arguments behind the first `used`.
+// Returns the arguments after the first `used`.
 Arguments behind(A given, std::size_t used) {
   return {{given.values.begin() + static_cast<std::ptrdiff_t>(std::min(used, given.values.size())),
            given.values.end()},
           given.named};
 }
 
-// The items whose test, of themselves or of an attribute, comes out as `wanted`.
+// Returns the items whose test, applied to the item or to an attribute, gives `wanted`.
 Value selected(Machine& m, const Value& v, A given, bool by_attribute, bool wanted) {
   const std::size_t used = by_attribute ? 1 : 0;
   if (given.values.size() < used) m.fail("selectattr and rejectattr take the name of an attribute");
@@ -54,7 +54,7 @@ Value selected(Machine& m, const Value& v, A given, bool by_attribute, bool want
   }
   const Arguments rest = behind(given, used + 1);
   std::vector<Value> out;
-  if (!truth(v)) return m.generator({});  // of none too
+  if (!truth(v)) return m.generator({});  // also if v is none
   const Value::ListRef all = m.items_of(v);
   for (const Value& item : all->items) {
     m.step();
@@ -73,7 +73,7 @@ Value map(Machine& m, const Value& v, A given) {
       (name == "attribute" ? path : otherwise) = value;
     }
     if (path.is_undefined()) m.fail("map takes the name of a filter, or attribute=");
-    if (!truth(v)) return m.generator({});  // of none too
+    if (!truth(v)) return m.generator({});  // also if v is none
     const Value::ListRef all = m.items_of(v);
     for (const Value& item : all->items) {
       m.step();

@@ -11,7 +11,7 @@ namespace {
 
 using Pieces = std::vector<std::string_view>;
 
-// Between white space, at most `most` cuts (-1: all); what is left keeps its inner white space.
+// Splits at white space, at most `most` times (-1: no limit); the rest keeps its inner white space.
 Pieces by_space(std::string_view text, std::int64_t most, bool from_right) {
   const Pieces words = words_of(text);
   if (most < 0 || static_cast<std::int64_t>(words.size()) <= most) return words;

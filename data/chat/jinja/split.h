@@ -1,4 +1,4 @@
-// Texts cut into lists, as Python's methods do it.
+// Splits texts into lists, as Python's methods do.
 #pragma once
 #include "data/chat/jinja/machine.h"
 

@@ -1,4 +1,4 @@
-// The nodes of a template's tags; each knows how to run itself.
+// Nodes of a template's tags; each runs itself.
 #pragma once
 #include <memory>
 #include <string>
@@ -30,7 +30,7 @@ using Body = std::vector<St>;
 
 Flow run(Machine& m, const Body& body);
 
-// What is assigned to: a name, an attribute of a namespace, or a tuple of these.
+// Target of an assignment: a name, an attribute of a namespace, or a tuple of targets.
 struct Target {
   std::string name, attribute;
   std::vector<Target> parts;
@@ -38,7 +38,7 @@ struct Target {
   void assign(Machine& m, const Value& value) const;
 };
 
-// {% for target in items if condition recursive %} body {% else %} otherwise.
+// Parts of {% for target in items if condition recursive %} body {% else %} otherwise.
 struct Loop {
   int line = 0;
   Target target;
@@ -51,9 +51,10 @@ struct Loop {
 
 struct Macro {
   std::string name;
-  std::vector<std::pair<std::string, Ex>> parameters;  // with what they are if not given; null: undefined
+  std::vector<std::pair<std::string, Ex>> parameters;  // with defaults; null: undefined
   Body body;
-  bool takes_values = false, takes_named = false, takes_caller = false;  // varargs, kwargs, caller occur
+  // The body uses varargs, kwargs, caller.
+  bool takes_values = false, takes_named = false, takes_caller = false;
 };
 
 struct FilterCall {
@@ -72,7 +73,7 @@ St assign_block(int line, Target target, std::vector<FilterCall> filters, Body b
 St filter_block(int line, std::vector<FilterCall> filters, Body body);
 St with(int line, std::vector<std::pair<Target, Ex>> variables, Body body);
 St define(int line, std::shared_ptr<const Macro> macro);
-// {% call(parameters) function(arguments) %}
+// Makes {% call(parameters) function(arguments) %}.
 St call_block(int line, Ex function, Call arguments, std::shared_ptr<const Macro> caller);
 St generation(int line, Body body);
 St fails(int line, std::string what);

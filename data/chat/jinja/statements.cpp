@@ -1,4 +1,4 @@
-// All tags but loops and macros.
+// Nodes of all tags except loops and macros.
 #include "data/chat/jinja/statement.h"
 
 #include "data/chat/jinja/compare.h"
@@ -92,7 +92,7 @@ class Assign : public Statement {
   Ex value_;
 };
 
-// The text that a body writes, through filters.
+// Returns the text that a body writes, passed through filters.
 Value written(Machine& m, const Body& body, const std::vector<FilterCall>& filters) {
   Value text;
   {
@@ -142,7 +142,7 @@ class With : public Statement {
   With(int line, std::vector<std::pair<Target, Ex>> variables, Body body)
       : Statement(line), variables_(std::move(variables)), body_(std::move(body)) {}
   Flow execute(Machine& m) const override {
-    std::vector<Value> values;  // none of them sees the others
+    std::vector<Value> values;  // evaluated before any is assigned
     for (const auto& [_, value] : variables_) values.push_back(value->value(m));
     const Machine::Inner inner(m);
     for (std::size_t i = 0; i < values.size(); ++i) variables_[i].first.assign(m, values[i]);

@@ -1,5 +1,5 @@
-// A chat template: Jinja as transformers sets it up, in a sandbox of its own. It reads nothing but what it is
-// given, and its steps, depth and memory are limited, so that a hostile one ends in an Error.
+// A chat template: Jinja with transformers' settings, in a sandbox. It can read only its variables. Its
+// steps, depth and memory are limited, so that a hostile template ends in an Error.
 #pragma once
 #include <memory>
 #include <string>
@@ -13,22 +13,22 @@ namespace ft::jinja {
 
 struct Rendering {
   std::string text;
-  // The bytes that {% generation %} blocks wrote; nothing where there is no such block, or one stands in a
-  // macro or set block, so that its place in the text is not known.
+  // Byte ranges that {% generation %} blocks wrote. Empty if there are no such blocks, or if one stands in a
+  // macro or set block, so that its position in the text is not known.
   std::vector<std::pair<std::size_t, std::size_t>> generated;
-  bool marks = false;  // `generated` says what the model writes
+  bool marks = false;  // `generated` tells which text the model writes
 };
 
 class Template {
  public:
-  explicit Template(std::string_view source);  // throws an Error where it is no template
+  explicit Template(std::string_view source);  // throws Error if it is not a template
   Template(Template&&) noexcept;
   ~Template();
 
-  bool generates() const;  // there is a {% generation %}
+  bool generates() const;  // the template has {% generation %}
 
   using Variables = std::vector<std::pair<std::string, Value>>;
-  // Throws an Error, also for raise_exception. May be called from several threads.
+  // Renders the template. Throws Error, also for raise_exception. Several threads may call it at once.
   Rendering render(const Variables& variables, std::time_t now, const Limits& limits = {}) const;
 
  private:

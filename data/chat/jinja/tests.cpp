@@ -1,4 +1,4 @@
-// What may stand behind `is`.
+// Tests, the names after `is`.
 #include <algorithm>
 
 #include "data/chat/jinja/arguments.h"
@@ -17,13 +17,13 @@ const Value& other(Machine& m, const char* test, const Arguments& given) {
   return given.values[0];
 }
 
-// Whether the value leaves this rest.
+// Returns true if the division `of` by `by` leaves this rest.
 bool leaves(Machine& m, const Value& of, const Value& by, std::int64_t rest) {
   if (!of.is_number() || !by.is_number()) m.fail("even, odd and divisibleby are for numbers");
   return equal(m, calculated(m, Operator::modulo, of, by), Value::Any(rest));
 }
 
-// There is a letter, and all letters are of that case.
+// Returns true if there are letters, and all have this case.
 bool all_letters(const std::string& text, bool (*is)(char32_t), bool (*is_other)(char32_t)) {
   bool any = false;
   for (std::size_t i = 0; i < text.size(); i += std::max<std::size_t>(1, utf8_length(text, i))) {

@@ -126,7 +126,7 @@ const Value* Dict::find(const Value& key) const {
 }
 
 const Value* Dict::find(std::string_view key) const {
-  constexpr std::size_t kFew = 8;  // compared one by one
+  constexpr std::size_t kFew = 8;  // entries up to which keys are compared one by one
   if (entries_.size() <= kFew) {
     for (const auto& [name, value] : entries_)
       if (const std::string* t = name.text(); t && *t == key) return &value;

@@ -1,5 +1,5 @@
-// What a chat template computes with: Python's values, as far as Jinja's sandbox shows them. Values do not
-// change; what changes (a namespace, a generator, a cycler) is an Object.
+// Values of a chat template: Python's values, limited to those that Jinja's sandbox allows. Values do not
+// change; types that change (namespaces, generators, cyclers) are Objects.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -19,7 +19,7 @@ class Value;
 class Dict;
 class Object;
 
-// A value's share of its rendering's memory, given back when the value goes.
+// A value's share of its rendering's memory, given back by the destructor.
 class Charge {
  public:
   Charge() = default;
@@ -40,29 +40,29 @@ class Charge {
   }
 
  private:
-  std::int64_t* used_ = nullptr;  // null: it does not count
+  std::int64_t* used_ = nullptr;  // null: nothing is counted
   std::int64_t bytes_ = 0;
 };
 
 struct Text {
   std::string bytes;  // UTF-8
   Charge charge{};
-  bool safe = false;  // safe.h
+  bool safe = false;  // see safe.h
 };
 
-// Python's sequences. A group is a tuple of groupby; keys, values and items are an object's views.
+// Python's sequences. A group is a tuple of groupby; keys, values and items are views of an object.
 enum class ListKind : std::uint8_t { list, tuple, group, range, keys, values, items };
 struct List {
   std::vector<Value> items;
   ListKind kind = ListKind::list;
-  int depth = 1;  // of what is nested in it
+  int depth = 1;  // nesting of its items
   Charge charge{};
 };
 
 struct None {
   bool operator==(const None&) const = default;
 };
-// A variable, attribute or item that is not there; using it may be an error that names it.
+// A variable, attribute or item that does not exist. Using it may be an error that names it.
 struct Undefined {
   std::shared_ptr<const std::string> name;
 };
@@ -78,7 +78,7 @@ class Value {
   Value() = default;  // undefined, without a name
   Value(Any any) : any_(std::move(any)) {}
   static Value undefined(std::string_view name);
-  static Value text(std::string bytes);  // not charged to a rendering: constants and what is given to it
+  static Value text(std::string bytes);  // not charged to a rendering: for constants and variables
   static Value of(const Json& json);     // not charged either
 
   template <class T>
@@ -88,28 +88,28 @@ class Value {
   bool is_undefined() const { return as<Undefined>() != nullptr; }
   bool is_none() const { return as<None>() != nullptr; }
   bool is_number() const { return as<bool>() || as<std::int64_t>() || as<double>(); }
-  // The text, or null where it is none. The same for others.
+  // Returns the text, or null if the value is not a text. The next functions do so for other types.
   const std::string* text() const;
   bool is_safe() const;  // a text that is marked safe
   const List* list() const;
   const Dict* dict() const;
   Object* object() const;
-  // An integer, true and false among them.
+  // Returns an integer; true and false count as integers.
   std::optional<std::int64_t> integer() const;
   std::optional<double> number() const;
-  int depth() const;  // of what is nested in it: 0 for a scalar
+  int depth() const;  // nesting of its items: 0 for a scalar
 
  private:
   Any any_;
 };
 
-// A mapping in the order of its making. Keys are equal as in Python: 1, 1.0 and true are one key.
+// A mapping in insertion order. Keys are equal as in Python: 1, 1.0 and true are one key.
 class Dict {
  public:
   using Entry = std::pair<Value, Value>;
   Charge charge{};
 
-  // False: the key is no key (a list, an object).
+  // Returns false if the value cannot be a key (a list, an object).
   bool set(const Value& key, Value value);
   const Value* find(const Value& key) const;
   const Value* find(std::string_view key) const;
@@ -124,7 +124,7 @@ class Dict {
   int depth_ = 1;
 };
 
-// Equal for keys that are equal; nothing for what is no key.
+// Returns equal texts for equal keys; nullopt if the value cannot be a key.
 std::optional<std::string> key_of(const Value& value);
 
 }  // namespace ft::jinja

@@ -12,7 +12,7 @@ using Layout = ArrowField::Layout;
 using Kind = Meaning::Kind;
 
 constexpr std::int64_t kMostValues = std::int64_t{1} << 40;
-constexpr int kInView = 12;  // bytes of a text that lie beside its length
+constexpr int kInView = 12;  // length of a text that is stored in its view
 
 std::int64_t integer_of(Bytes bytes, bool is_signed) {
   std::uint64_t value = is_signed && (bytes.back() & 0x80) ? ~std::uint64_t{0} : 0;
@@ -137,7 +137,7 @@ void ArrowArray::put_structure(std::int64_t i, int depth, std::string& to) {
   to += '}';
 }
 
-// An object where keys are texts.
+// Writes an object if the keys are texts, else a list of pairs.
 void ArrowArray::put_pairs(std::int64_t begin, std::int64_t end, int depth, std::string& to) {
   ArrowArray &keys = children_.at(0).children_.at(0), &values = children_[0].children_.at(1);
   const Layout layout = keys.field_->layout;

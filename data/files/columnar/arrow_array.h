@@ -1,4 +1,4 @@
-// The values of a column in one record batch (arrow.apache.org/docs/format/Columnar.html).
+// Reads the values of a column in one record batch (arrow.apache.org/docs/format/Columnar.html).
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,7 +16,7 @@ struct ArrowDictionary;
 class ArrowArray {
  public:
   std::int64_t length() const { return length_; }
-  // Appends value i. `depth`: how deeply it is nested. Throws Damage.
+  // Appends value i as JSON. `depth`: its level of nesting. Throws Damage.
   void put(std::int64_t i, int depth, std::string& to);
 
  private:
@@ -28,7 +28,7 @@ class ArrowArray {
   void put_structure(std::int64_t i, int depth, std::string& to);
   void put_pairs(std::int64_t begin, std::int64_t end, int depth, std::string& to);
   std::int64_t integer(ArrowBuffer& buffer, std::int64_t i, int width, bool is_signed);
-  // Where a text or list begins and ends.
+  // Returns the beginning and end of a text or list.
   std::pair<std::int64_t, std::int64_t> range(std::int64_t i);
 
   const ArrowField* field_ = nullptr;
@@ -39,27 +39,28 @@ class ArrowArray {
 };
 
 struct ArrowDictionary {
-  std::vector<ArrowArray> parts;  // later ones go on where the first ends
-  std::int64_t bytes = 0;         // that they hold
+  std::vector<ArrowArray> parts;  // later parts continue the numbering
+  std::int64_t bytes = 0;         // size of the parts
   void put(std::int64_t index, int depth, std::string& to);
 };
 
 using ArrowDictionaries = std::map<std::int64_t, ArrowDictionary>;
 
-// The arrays of one message, taken in the schema's order.
+// Makes the arrays of one message, in the schema's order.
 class ArrowBatch {
  public:
   struct Body {
     const InputFile& file;
     std::int64_t offset, size;
-    bool unions_valid;  // of the older format
+    bool unions_valid;  // as in the older format
   };
-  // `batch`: a RecordBatch. Body and dictionaries outlive the arrays; `held` counts what they hold. Throws
+  // `batch`: a RecordBatch. Body and dictionaries outlive the arrays; `held` counts their memory. Throws
   // Damage.
   ArrowBatch(const FlatTable& batch, const Body& body, ArrowDictionaries& dictionaries, Held& held);
 
   std::int64_t rows() const { return rows_; }
-  // The next column, with its values if they are read. `plain`: not by its dictionary.
+  // Returns the next column, with its values if `read`. `plain`: the values themselves, not indices into a
+  // dictionary.
   ArrowArray take(const ArrowField& field, bool read, bool plain = false);
 
  private:
@@ -71,7 +72,7 @@ class ArrowBatch {
   FlatList nodes_, buffers_, view_counts_;
   std::int64_t rows_;
   int codec_ = -1;
-  std::uint64_t node_ = 0, buffer_ = 0, view_ = 0;  // the next
+  std::uint64_t node_ = 0, buffer_ = 0, view_ = 0;  // index of the next one
 };
 
 }  // namespace ft::columnar

@@ -1,5 +1,6 @@
-// The messages of an Arrow stream, or of a file, whose footer has the schema and says where the others lie
-// (arrow.apache.org/docs/format/Columnar.html, "IPC"; github.com/apache/arrow, format/File.fbs).
+// Reads the messages of an Arrow stream, or of a file, whose footer has the schema and the places of the
+// other messages (arrow.apache.org/docs/format/Columnar.html, "IPC"; github.com/apache/arrow,
+// format/File.fbs).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,7 +15,7 @@ struct ArrowMessage {
   enum Kind : std::uint8_t { schema = 1, dictionary = 2, batch = 3 };
 
   std::string metadata;
-  std::int64_t body = 0, size = 0;  // where its body lies
+  std::int64_t body = 0, size = 0;  // the body's place in the file
 
   FlatTable root() const { return FlatTable::root(metadata); }
   std::uint8_t kind() const { return root().number<std::uint8_t>(1, 0); }
@@ -24,12 +25,12 @@ struct ArrowMessage {
 
 class ArrowMessages {
  public:
-  // The file outlives it. Throws Damage, as next() does.
+  // The file must outlive this object. Throws Damage, as next() does.
   explicit ArrowMessages(const InputFile& file);
 
   FlatTable schema() const;                // lives as long as the messages
-  std::int64_t at() const { return at_; }  // where the next begins
-  // A dictionary or batch. False at the end.
+  std::int64_t at() const { return at_; }  // where the next message begins
+  // Reads the next dictionary or batch; returns false at the end.
   bool next(ArrowMessage& m);
 
  private:
@@ -45,7 +46,7 @@ class ArrowMessages {
   std::int64_t at_ = 0, end_;
   std::string about_;  // the footer, or the message with the schema
   bool is_file_ = false;
-  std::vector<std::int64_t> blocks_;  // of a file: where its messages begin
+  std::vector<std::int64_t> blocks_;  // of a file: offsets of its messages
   std::size_t next_block_ = 0;
 };
 

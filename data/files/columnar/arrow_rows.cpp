@@ -1,4 +1,4 @@
-// Puts the rows of an Arrow stream or file together from its batches.
+// Builds the rows of an Arrow stream or file from its batches.
 #include <algorithm>
 #include <set>
 
@@ -56,7 +56,7 @@ class ArrowRows : public RowReader {
   }
 
  private:
-  // The next message; false at the end.
+  // Reads the next batch; returns false at the end.
   bool next_batch() {
     column_ = nullptr;
     arrays_.clear();
@@ -95,7 +95,7 @@ class ArrowRows : public RowReader {
       if (wanted_[i]) field = with_dictionary(fields_[i], id);
     if (!field) return;
     ArrowDictionary& dictionary = dictionaries_[id];
-    if (!header.truth(2)) {  // it replaces what is there
+    if (!header.truth(2)) {  // the dictionary is replaced
       held_by_dictionaries_.add(-dictionary.bytes);
       dictionary = {};
     }
@@ -132,12 +132,12 @@ class ArrowRows : public RowReader {
   std::vector<ArrowField> fields_;
   std::vector<bool> wanted_;
   ArrowDictionaries dictionaries_;
-  Held held_, held_by_dictionaries_;                              // the batch, all of them
-  std::vector<std::pair<const ArrowField*, ArrowArray>> arrays_;  // of the batch
-  std::int64_t row_ = 0, rows_ = 0;                               // of the batch
-  std::int64_t done_ = 0, begin_ = 0;                             // rows; where the batch begins
+  Held held_, held_by_dictionaries_;                              // the batch's memory; all dictionaries'
+  std::vector<std::pair<const ArrowField*, ArrowArray>> arrays_;  // the batch's columns
+  std::int64_t row_ = 0, rows_ = 0;                               // in the batch
+  std::int64_t done_ = 0, begin_ = 0;                             // rows before the batch; the batch's offset
   bool ended_ = false;
-  const ArrowField* column_ = nullptr;  // that is read
+  const ArrowField* column_ = nullptr;  // the column that is being read
 };
 
 }  // namespace

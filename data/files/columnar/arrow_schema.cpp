@@ -42,7 +42,7 @@ void set_float(ArrowField& f, const FlatTable& type) {
   set_fixed(f, {.kind = precision == 0 ? Kind::half : Kind::real}, 2 << precision);
 }
 
-// Numbers as the union Type has them. False: it is no single value.
+// Sets the type of a single value, by its number in the union Type. Returns false for nested types.
 bool set_value(ArrowField& f, int number, const FlatTable& type) {
   switch (number) {
     case 2: {
@@ -62,7 +62,7 @@ bool set_value(ArrowField& f, int number, const FlatTable& type) {
       set_fixed(f, {.kind = Kind::decimal, .scale = type.number<std::int32_t>(1, 0)},
                 width_of_bits(type.number<std::int32_t>(2, 128)));
       return true;
-    case 8:  // days, or milliseconds, which are written as days too
+    case 8:  // days or milliseconds; both are written as days
       set_fixed(f, {.kind = Kind::date}, type.number<std::int16_t>(0, 1) == 0 ? 4 : 8);
       return true;
     case 9:

@@ -1,4 +1,4 @@
-// Bytes that nobody vouches for, read front to back: every size is checked before it is used.
+// Reads untrusted bytes from front to back: every size is checked before it is used.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -9,7 +9,7 @@ namespace ft::columnar {
 
 using Bytes = std::string_view;
 
-// What is wrong with a file. Who catches it knows which file, and where in it.
+// Error in a file's content. The code that catches it adds the file and the place.
 struct Damage : std::runtime_error {
   using runtime_error::runtime_error;
 };
@@ -18,12 +18,12 @@ inline void check(bool ok, const char* what) {
   if (!ok) throw Damage(what);
 }
 
-// Schemas, and rows with them, are nested at most this deep.
+// Deepest nesting of schemas, and of rows with them.
 inline constexpr int kDeepest = 60;
-// What is unpacked at once: a page, a buffer.
+// Largest size of a part that is decompressed at once: a page, or a buffer.
 inline constexpr std::int64_t kLargestPart = std::int64_t{256} << 20;
 
-// A little-endian number at the beginning of `bytes`, which must be long enough.
+// Returns the little-endian number at the beginning of `bytes`, which must be long enough.
 template <class T>
 T little(Bytes bytes) {
   T value;
@@ -47,7 +47,7 @@ class Cursor {
   T number() {
     return little<T>(take(sizeof(T)));
   }
-  // Seven bits a byte, the lowest first.
+  // Reads a number with seven bits in each byte, the lowest first.
   std::uint64_t varint() {
     std::uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {

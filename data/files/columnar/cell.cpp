@@ -57,7 +57,7 @@ double half_value(Bytes bytes) {
   return bits & 0x8000 ? -value : value;
 }
 
-// The Gregorian date, by Howard Hinnant's algorithm (howardhinnant.github.io/date_algorithms.html).
+// Writes the Gregorian date, by Howard Hinnant's algorithm (howardhinnant.github.io/date_algorithms.html).
 void put_date(std::int64_t days, std::string& to) {
   const std::int64_t shifted = days + 719'468, era = floor_div(shifted, 146'097);
   const std::int64_t day = shifted - era * 146'097;
@@ -107,7 +107,7 @@ void put_int96(Bytes bytes, std::string& to) {
   put_time(nanoseconds, 9, to);
 }
 
-// The decimal digits of a big-endian number: divided by ten until nothing is left.
+// Returns the decimal digits of a big-endian number, which is divided by ten until it is 0.
 std::string digits_of(Bytes bytes, bool& negative) {
   check(!bytes.empty() && bytes.size() <= 32, "a decimal of no or more than 32 bytes");
   std::string number(bytes), digits;
@@ -163,7 +163,7 @@ Json without_null_keys(const Json& value) {
   return kept;
 }
 
-// Its text as it is unless keys are left out.
+// Appends the JSON text unchanged, unless keys have to be removed.
 void put_json(Bytes text, std::string& to) try {
   Json value =
       parse_json(text, {"value"}, {.max_bytes = static_cast<std::size_t>(kLongestRow), .unique_keys = false});

@@ -1,9 +1,9 @@
-// One value of a column as text in JSON: what rows of Parquet and Arrow files are made of.
+// Writes one value of a column as JSON text, a part of a row of Parquet and Arrow files.
 //
 //   dates and times as Python prints them: 2023-04-09, 12:30:00.000001, 2023-04-09 12:30:00+00:00
 //   decimals are numbers; NaN and infinity, which JSON does not have, are null
-//   of JSON inside a column, keys of objects whose value is null are left out
-//   bytes are a text if they are UTF-8, and refused if not
+//   JSON inside a column loses the keys of objects whose value is null
+//   bytes are a text if they are UTF-8, else refused
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -21,7 +21,7 @@ struct Meaning {
     real,
     half,  // a float of 16 bits in two bytes
     text,
-    json,       // a text that is JSON, which becomes its value
+    json,       // JSON text, which becomes its value
     date,       // days since 1970
     time,       // ticks since midnight
     timestamp,  // ticks since 1970
@@ -30,26 +30,26 @@ struct Meaning {
     other
   };
   Kind kind = Kind::text;
-  int scale = 0;       // digits behind the point; of ticks: 10^scale a second
+  int scale = 0;       // digits after the point; for ticks: 10^scale per second
   bool utc = false;    // timestamps
-  std::string name{};  // of what is not read, for messages
+  std::string name{};  // name of an unsupported type, for messages
 };
 
-// What a file stores: an integer, a float, or bytes (which live as long as their source says).
+// A stored value: an integer, a float, or bytes (which live as long as their source says).
 struct Value {
   std::int64_t integer = 0;
   double real = 0;
   Bytes bytes{};
 };
 
-// Appends it. Throws Damage for text that is no UTF-8, and for what is not read.
+// Appends the value. Throws Damage if a text is not UTF-8, or the type is not supported.
 void put(const Meaning& meaning, const Value& value, std::string& to);
 
-// Appends a struct's member, whose value `put_value` appends. A null member is left out: a struct of a
-// columnar file has the keys of all rows, and TRL's remove_none_values takes them out too.
+// Appends a struct's member; `put_value` appends its value. A null member is left out: a struct of a columnar
+// file has the keys of all rows, and TRL's remove_none_values removes them too.
 void put_member(const std::string& name, const std::function<void()>& put_value, std::string& to);
 
-// Rows are refused while they grow, not when they are complete. Throws Damage.
+// Throws Damage if the row is too long. Called while a row grows, so that memory stays bounded.
 void check_row_size(const std::string& row);
 
 }  // namespace ft::columnar

@@ -1,4 +1,4 @@
-// Thrift's compact protocol, in which Parquet's metadata is written
+// Reads Thrift's compact protocol, the encoding of Parquet's metadata
 // (github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md).
 #pragma once
 #include <cstdint>
@@ -7,11 +7,11 @@
 
 namespace ft::columnar {
 
-// A value at a time: whoever is asked about a field or element reads it by one call, or it is skipped.
-// Everything throws Damage for what is no such value.
+// Reads one value at a time. The function that gets a field or an element reads it with one call; if it does
+// not, the value is skipped. All functions throw Damage if the bytes hold no such value.
 class Compact {
  public:
-  explicit Compact(Bytes bytes) : in_(bytes) {}  // a struct begins there
+  explicit Compact(Bytes bytes) : in_(bytes) {}  // the bytes begin with a struct
 
   Bytes left() const { return in_.left(); }
 
@@ -48,9 +48,9 @@ class Compact {
   }
 
   std::int64_t integer();  // of any width
-  std::int32_t small();    // of 32 bits, and not negative
+  std::int32_t small();    // of 32 bits, not negative
   bool boolean();
-  Bytes binary();  // in the file's bytes
+  Bytes binary();  // a part of the file's bytes
 
  private:
   static constexpr int kTrue = 1, kFalse = 2, kByte = 3, kInt64 = 6, kDouble = 7, kBinary = 8, kList = 9,
@@ -73,7 +73,7 @@ class Compact {
   void skip_map();
 
   Cursor in_;
-  int type_ = kStruct;  // of the value to come
+  int type_ = kStruct;  // of the next value
   bool pending_ = true, in_list_ = false;
   int depth_ = 0;
 };

@@ -27,7 +27,7 @@ void DeltaIntegers::start_miniblock() {
   widths_.remove_prefix(1);
   check(width_ <= 64, "differences of more than 64 bits");
   const std::uint64_t size = per_miniblock_ / 8 * static_cast<std::uint64_t>(width_);
-  packed_ = in_.take(std::min<std::uint64_t>(size, in_.left().size()));  // the last may be cut
+  packed_ = in_.take(std::min<std::uint64_t>(size, in_.left().size()));  // the last one may be cut
   in_miniblock_ = per_miniblock_;
   bit_ = 0;
 }

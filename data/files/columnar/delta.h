@@ -1,5 +1,5 @@
-// Parquet's DELTA_BINARY_PACKED (Encodings.md): each value by its difference from the one before, less the
-// least difference of its block, in as many bits as its miniblock needs. Sums wrap around.
+// Parquet's DELTA_BINARY_PACKED (Encodings.md). Each value is stored as its difference from the value before,
+// minus the least difference of its block, in as many bits as its miniblock needs. Sums wrap around.
 #pragma once
 #include <cstdint>
 
@@ -12,9 +12,9 @@ class DeltaIntegers {
   explicit DeltaIntegers(Bytes bytes);
 
   std::uint64_t count() const { return count_; }
-  // Throws Damage behind the last.
+  // Returns the next value. Throws Damage after the last one.
   std::int64_t next();
-  // The bytes behind the last value, wherever the next is.
+  // Returns the bytes after the last value, however many values were read.
   Bytes behind() const;
 
  private:
@@ -22,12 +22,12 @@ class DeltaIntegers {
 
   Cursor in_;
   std::uint64_t per_miniblock_ = 0, miniblocks_ = 0, count_ = 0;
-  std::uint64_t left_ = 0;          // values that are not given yet
-  std::uint64_t value_ = 0;         // the last
-  std::uint64_t least_ = 0;         // difference, of the block
-  Bytes widths_{};                  // of its miniblocks that are not begun
-  Bytes packed_{};                  // the miniblock
-  std::uint64_t in_miniblock_ = 0;  // values left in it
+  std::uint64_t left_ = 0;          // values that were not returned yet
+  std::uint64_t value_ = 0;         // the last value
+  std::uint64_t least_ = 0;         // least difference of the block
+  Bytes widths_{};                  // bit widths of the block's remaining miniblocks
+  Bytes packed_{};                  // bytes of the miniblock
+  std::uint64_t in_miniblock_ = 0;  // values left in the miniblock
   std::uint64_t bit_ = 0;
   int width_ = 0;
   bool first_ = true;

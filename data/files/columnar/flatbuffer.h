@@ -1,5 +1,5 @@
-// FlatBuffers, in which Arrow's metadata is written (flatbuffers.dev, "Internals"): tables whose fields are
-// found by number through a list of offsets. Offsets only lead forward, and every one is checked.
+// Reads FlatBuffers, the encoding of Arrow's metadata (flatbuffers.dev, "Internals"): tables whose fields are
+// found by number through a list of offsets. Offsets only lead forward, and every offset is checked.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,10 +13,10 @@ class FlatList;
 
 class FlatTable {
  public:
-  // The table that a buffer begins with. Throws Damage, as everything here does.
+  // Returns the table at the beginning of a buffer. Throws Damage, as all functions here do.
   static FlatTable root(Bytes buffer);
 
-  // A number; the fallback where it is not given.
+  // Returns a number; the fallback if the field is absent.
   template <class T>
   T number(int field, T fallback) const {
     const std::uint64_t at = place_of(field);
@@ -25,7 +25,8 @@ class FlatTable {
   bool truth(int field) const { return number<std::uint8_t>(field, 0) != 0; }
   std::optional<FlatTable> table(int field) const;
   Bytes text(int field) const;
-  // Elements of `size` bytes each; empty where it is not given. Tables have 4: an offset.
+  // Returns a list with elements of `size` bytes; empty if the field is absent. Elements that are tables have
+  // 4 bytes, an offset.
   FlatList list(int field, std::uint64_t size) const;
 
  private:
@@ -33,7 +34,7 @@ class FlatTable {
   FlatTable(Bytes buffer, std::uint64_t at);
 
   Bytes part(std::uint64_t at, std::uint64_t size) const;
-  std::uint64_t place_of(int field) const;  // 0: it is not given
+  std::uint64_t place_of(int field) const;  // 0: the field is absent
   std::uint64_t follow(std::uint64_t at) const;
 
   Bytes buffer_;

@@ -36,7 +36,7 @@ void Hybrid::start_run() {
   left_ = header >> 1;
   const auto width = static_cast<std::uint64_t>(width_);
   if (packed_) {
-    run_ = in_.take(std::min<std::uint64_t>(left_ * width, in_.left().size()));  // the last may be cut
+    run_ = in_.take(std::min<std::uint64_t>(left_ * width, in_.left().size()));  // the last run may be cut
     left_ *= 8;
     bit_ = 0;
     return;

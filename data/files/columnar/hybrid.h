@@ -1,5 +1,5 @@
 // Parquet's RLE / bit-packed hybrid (Encodings.md): levels, dictionary indices and booleans of up to 32 bits,
-// in runs of equal values and runs of packed ones.
+// in runs of equal values and runs of bit-packed values.
 #pragma once
 #include <cstdint>
 
@@ -7,10 +7,10 @@
 
 namespace ft::columnar {
 
-// `width` bits at `bit`, the lowest first; at most 64. Throws Damage beyond the end.
+// Returns `width` bits at `bit`, the lowest first; at most 64. Throws Damage if they reach beyond the end.
 std::uint64_t bits_at(Bytes bytes, std::uint64_t bit, int width);
 
-// Bits that hold 0 to `largest`.
+// Returns the number of bits that numbers from 0 to `largest` need.
 int bits_for(std::uint64_t largest);
 
 class Hybrid {
@@ -18,7 +18,7 @@ class Hybrid {
   Hybrid() = default;
   Hybrid(Bytes bytes, int width);
 
-  // Throws Damage at the end.
+  // Returns the next value. Throws Damage at the end.
   std::uint32_t next() {
     while (left_ == 0) start_run();
     --left_;
@@ -33,9 +33,9 @@ class Hybrid {
   Cursor in_{Bytes{}};
   int width_ = 0;
   bool packed_ = false;
-  std::uint64_t left_ = 0;   // of the run
-  std::uint32_t value_ = 0;  // of a run of equal ones
-  Bytes run_{};              // of packed ones
+  std::uint64_t left_ = 0;   // values left in the run
+  std::uint32_t value_ = 0;  // value of a run of equal values
+  Bytes run_{};              // bytes of a bit-packed run
   std::uint64_t bit_ = 0;
 };
 

@@ -11,7 +11,7 @@ namespace {
 
 enum class PageKind : std::uint8_t { data = 0, index = 1, dictionary = 2, data_2 = 3 };
 
-// Levels with their size in front, as pages of the first version have them.
+// Reads levels with their size before them, as in pages of the first version.
 Hybrid take_levels(Cursor& in, int largest) {
   if (largest == 0) return {};
   const auto size = in.number<std::uint32_t>();
@@ -30,7 +30,7 @@ struct ParquetColumn::Header {
   bool packed_definitions = false, packed_repetitions = false;  // in the encoding BIT_PACKED
   bool compressed = true;
 
-  // Returns what is behind it.
+  // Reads the header; returns the bytes after it.
   Bytes read(Bytes bytes) {
     Compact in(bytes);
     in.structure([&](std::int64_t id) {
@@ -101,7 +101,8 @@ void ParquetColumn::advance() {
     value_.integer &= UINT32_MAX;
 }
 
-// Its size is not known: it may hold texts as statistics.
+// Reads a page's header. Its size is not known, because it may hold texts as statistics, so growing pieces
+// are tried.
 ParquetColumn::Header ParquetColumn::read_header() {
   constexpr std::int64_t kFirst = 4096, kLargest = std::int64_t{16} << 20;
   std::string bytes;
@@ -157,7 +158,7 @@ void ParquetColumn::open_dictionary(const Header& header, const std::string& pac
 }
 
 void ParquetColumn::open_first_version(const Header& header, const std::string& packed) {
-  // Some writers claim it for levels that are not there.
+  // Some writers name this encoding for levels that are absent.
   check(!(header.packed_definitions && leaf_.definition > 0) &&
             !(header.packed_repetitions && leaf_.repetition > 0),
         "levels in the encoding BIT_PACKED, which is not read");
@@ -170,7 +171,7 @@ void ParquetColumn::open_first_version(const Header& header, const std::string& 
       open_values(static_cast<Encoding>(header.encoding), leaf_.type, in.left(), in_page_, dictionary_.get());
 }
 
-// Levels are never compressed, and have no size in front.
+// Levels of the second version are never compressed, and have no size before them.
 void ParquetColumn::open_second_version(const Header& header, const std::string& packed) {
   Cursor in(packed);
   const std::int64_t levels = std::int64_t{header.repetition_bytes} + header.definition_bytes;
@@ -180,7 +181,7 @@ void ParquetColumn::open_second_version(const Header& header, const std::string&
   definitions_ = {in.take(static_cast<std::uint64_t>(header.definition_bytes)),
                   bits_for(static_cast<std::uint64_t>(leaf_.definition))};
   const std::int64_t size = header.size - levels;
-  if (size == 0 || in.empty())  // nothing but nulls
+  if (size == 0 || in.empty())  // only nulls
     unpacked_.clear();
   else
     unpacked_ = unpack(header.compressed ? codec_ : Codec::none, in.left(), size);

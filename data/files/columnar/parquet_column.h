@@ -1,4 +1,4 @@
-// One column of a row group, read a page at a time: its values in order, each with its levels.
+// Reads one column of a row group, a page at a time: its values in order, each with its levels.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,20 +12,20 @@ namespace ft::columnar {
 
 class ParquetColumn {
  public:
-  // Pages lie before `end` in the file; `held` counts them. All outlive the column. Throws Damage, as
-  // everything here does.
+  // Pages lie before `end` in the file; `held` counts their memory. The arguments must outlive the column.
+  // Throws Damage, as all functions here do.
   ParquetColumn(const InputFile& file, const Node& leaf, const ColumnChunk& chunk, std::int64_t end,
                 Held& held);
 
-  // The value that it stands at, or behind its last: then both levels are 0.
+  // State of the current value; after the last value both levels are 0.
   bool at_end() const { return ended_; }
   int repetition() const { return repetition_; }
   int definition() const { return definition_; }
-  const Value& value() const { return value_; }  // where the definition level is the largest
+  const Value& value() const { return value_; }  // if the definition level is the largest
   void advance();
 
   const std::string& name() const { return leaf_.name; }
-  std::int64_t page() const { return page_; }  // where the page that it reads begins
+  std::int64_t page() const { return page_; }  // file offset of the current page
 
  private:
   struct Header;
@@ -39,7 +39,7 @@ class ParquetColumn {
   const Node& leaf_;
   Codec codec_;
   std::int64_t at_, end_;            // in the file
-  std::int64_t left_, in_page_ = 0;  // values of the chunk, and of the page
+  std::int64_t left_, in_page_ = 0;  // values left in the chunk, and in the page
   std::int64_t page_ = 0, page_bytes_ = 0;
   Held& held_;
   std::string bytes_, unpacked_;  // of the page

@@ -17,13 +17,13 @@ E one_of(std::int64_t value, E last, const char* what) {
   return static_cast<E>(value);
 }
 
-// What a footer says of an element beyond how its values are stored.
+// A footer's annotations of an element, beyond how its values are stored.
 struct Words {
   std::optional<Meaning> meaning;
   std::optional<GroupKind> group;
 };
 
-// ConvertedType: what older writers say.
+// Reads ConvertedType, the annotation of older writers.
 Words converted_words(std::int64_t type, int scale) {
   using enum Meaning::Kind;
   switch (type) {
@@ -55,12 +55,12 @@ Words converted_words(std::int64_t type, int scale) {
       return {.meaning = Meaning{.kind = other, .name = "BSON"}};
     case 21:
       return {.meaning = Meaning{.kind = other, .name = "INTERVAL"}};
-    default:  // texts, and integers with a sign
+    default:  // texts, and signed integers
       return {};
   }
 }
 
-// TIME and TIMESTAMP: in universal time or not, and the unit of ticks.
+// Reads TIME and TIMESTAMP: whether they are in universal time, and the unit of ticks.
 Meaning read_ticks(Compact& in, Meaning::Kind kind) {
   Meaning m{kind};
   in.structure([&](std::int64_t id) {
@@ -90,7 +90,7 @@ Meaning read_integer(Compact& in) {
   return m;
 }
 
-// LogicalType, a union: one field.
+// Reads LogicalType, a union: it has one field.
 Words read_logical(Compact& in) {
   using enum Meaning::Kind;
   Words words;
@@ -111,7 +111,7 @@ Words read_logical(Compact& in) {
   return words;
 }
 
-// What the values of a column without any word about them are.
+// Returns the meaning of values in a column without annotations.
 Meaning::Kind natural_kind(Physical physical) {
   using enum Meaning::Kind;
   switch (physical) {
@@ -130,7 +130,7 @@ Meaning::Kind natural_kind(Physical physical) {
   }
 }
 
-// Words that do not go with how the values are stored.
+// Throws Damage if the annotations do not fit the stored values.
 void check_meaning(const SchemaElement& e) {
   using enum Meaning::Kind;
   const Physical p = e.type->physical;
@@ -218,7 +218,7 @@ RowGroup read_group(Compact& in, std::size_t leaves) {
 }
 
 std::string footer_bytes(const InputFile& file) {
-  constexpr std::int64_t kTail = 8;  // length, magic
+  constexpr std::int64_t kTail = 8;  // the footer's length, and the magic bytes
   check(file.size() >= 12, "too short for a Parquet file");
   std::string head(4, '\0'), tail(kTail, '\0');
   file.read(0, head.data(), 4);
@@ -274,7 +274,7 @@ ParquetFooter read_footer(const InputFile& file) {
   });
   check(!footer.schema.empty(), "a footer without a schema");
   check(footer.rows >= 0, "fewer than no rows");
-  for (const RowGroup& group : footer.groups)  // if the schema came after them
+  for (const RowGroup& group : footer.groups)  // the schema may follow the groups
     check(group.columns.size() == leaves, "a row group with fewer columns than the schema");
   return footer;
 }

@@ -1,5 +1,5 @@
-// The footer of a Parquet file (github.com/apache/parquet-format, parquet.thrift): its schema as a list, and
-// where the columns of each row group lie.
+// Reads the footer of a Parquet file (github.com/apache/parquet-format, parquet.thrift): its schema as a
+// list, and the places of each row group's columns.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace ft::columnar {
 
-// As parquet.thrift numbers them.
+// Physical types, with parquet.thrift's numbers.
 enum class Physical : std::uint8_t {
   boolean = 0,
   int32 = 1,
@@ -29,7 +29,7 @@ struct StoredType {
   Physical physical = Physical::bytes;
   int length = 0;  // of fixed_bytes
 
-  int width() const;  // bytes of a value; 0 where they differ
+  int width() const;  // bytes of a value; 0 if they differ
 };
 
 enum class Repetition : std::uint8_t { required = 0, optional = 1, repeated = 2 };
@@ -47,13 +47,13 @@ struct SchemaElement {
 struct ColumnChunk {
   StoredType type;
   Codec codec = Codec::none;
-  std::int64_t values = 0;  // nulls count
-  std::int64_t offset = 0;  // of its first page
+  std::int64_t values = 0;  // with nulls
+  std::int64_t offset = 0;  // file offset of its first page
   bool encrypted = false, elsewhere = false;
 };
 
 struct RowGroup {
-  std::vector<ColumnChunk> columns;  // of each leaf of the schema
+  std::vector<ColumnChunk> columns;  // by leaf of the schema
   std::int64_t rows = 0;
 };
 
@@ -61,10 +61,10 @@ struct ParquetFooter {
   std::vector<SchemaElement> schema;  // each group before its children; the first is the row
   std::vector<RowGroup> groups;
   std::int64_t rows = 0;
-  std::int64_t offset = 0;  // where it begins: pages lie before
+  std::int64_t offset = 0;  // the footer's offset; pages lie before it
 };
 
-// Throws Damage.
+// Reads the footer. Throws Damage if it is not valid.
 ParquetFooter read_footer(const InputFile& file);
 
 }  // namespace ft::columnar

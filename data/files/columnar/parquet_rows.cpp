@@ -1,4 +1,4 @@
-// Puts the rows of a Parquet file together from its columns.
+// Builds the rows of a Parquet file from its columns.
 #include <algorithm>
 
 #include "data/files/columnar/parquet_column.h"
@@ -9,12 +9,13 @@
 namespace ft::columnar {
 namespace {
 
-// Where a value is to stand: behind what goes on, inside what is there.
+// Levels that belong to a place in a row: a value there has this repetition level, and at least this
+// definition level.
 struct Spot {
   int repetition = 0, definition = 0;
 };
 
-// The columns of a row group that are read, and rows made of them.
+// The columns of a row group that are read; makes rows of them.
 class Group {
  public:
   Group(const InputFile& file, const ParquetFooter& footer, const RowGroup& group,
@@ -37,7 +38,7 @@ class Group {
     return true;
   }
 
-  // The column that was read last: where an error is.
+  // Returns the column that was read last, for error messages.
   std::string place() const {
     return current_
                ? str("column ", printable(current_->name(), 40), ", page at byte ", current_->page(), ": ")
@@ -62,7 +63,7 @@ class Group {
     return false;
   }
 
-  // The column stands at a value of that spot.
+  // Returns the column of a leaf. Throws Damage if its current value does not belong to that place.
   ParquetColumn& column(std::size_t leaf, const Spot& spot) {
     ParquetColumn& c = *columns_[leaf];
     current_ = &c;
@@ -72,7 +73,7 @@ class Group {
     return c;
   }
 
-  // All of its columns say that it is not there.
+  // Skips a node that is null: all of its columns must have a lower definition level than `below`.
   void skip(const Node& node, const Spot& spot, int below) {
     for (std::size_t leaf = node.first; leaf < node.end; ++leaf) {
       ParquetColumn& c = column(leaf, spot);
@@ -145,7 +146,7 @@ class Group {
   }
 
   const std::vector<const Node*>& wanted_;
-  std::int64_t left_;  // rows
+  std::int64_t left_;  // rows left
   Held held_;
   std::vector<std::unique_ptr<ParquetColumn>> columns_;  // null: not read
   const ParquetColumn* current_ = nullptr;

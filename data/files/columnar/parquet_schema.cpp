@@ -33,7 +33,7 @@ class TreeMaker {
     return at_ + by < schema_.size() ? &schema_[at_ + by] : nullptr;
   }
 
-  // With its own repetition. A repeated thing that is not marked as a list is one all the same.
+  // Reads an element with its repetition. A repeated element is a list, even without a LIST annotation.
   Node element(Levels levels) {
     const SchemaElement& e = next();
     if (e.repetition == Repetition::repeated) return list_of(e.name, levels, content(e, levels.item()));
@@ -73,7 +73,7 @@ class TreeMaker {
     return structure(e, inner);
   }
 
-  // The item of a list: what its repeated group holds, or, of older writers, that group itself.
+  // Reads the item of a list: the content of its repeated group or, from older writers, that group.
   Node item(const SchemaElement& list, const Levels& levels) {
     const SchemaElement& repeated = next();
     const SchemaElement* only = repeated.children == 1 ? ahead(0) : nullptr;

@@ -1,8 +1,9 @@
-// The schema of a Parquet file as a tree, with the levels that say where a value stands
+// Arranges the schema of a Parquet file as a tree, with the levels that tell the place of a value
 // (github.com/apache/parquet-format, "Nested Encoding").
 //
-// A column stores for each value how many of the optional and repeated things round it are there (its
-// definition level), and which of the lists round it goes on (its repetition level; 0: a row begins).
+// A column stores two levels for each value. The definition level counts the optional and repeated elements
+// around the value that are present. The repetition level names the list around it that gets a further item;
+// 0: a row begins.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -18,16 +19,16 @@ struct Node {
   std::string name;
   Kind kind = Kind::leaf;
   bool optional = false;
-  int definition = 0;       // from this level on it is there, else null
-  int item_definition = 0;  // lists and maps: from this level on they have an item
-  int repetition = 0;       // of leaves: the largest; of lists and maps: that of a further item
+  int definition = 0;       // level from which it is present, else null
+  int item_definition = 0;  // lists and maps: level from which they have an item
+  int repetition = 0;       // leaves: the largest; lists and maps: the level of a further item
   StoredType type{};        // leaves
   Meaning meaning{};
-  std::size_t first = 0, end = 0;  // its leaves, as row groups list their columns
-  std::vector<Node> children{};    // of a list its item; of a map its key and value
+  std::size_t first = 0, end = 0;  // range of its leaves, in the order of row groups' columns
+  std::vector<Node> children{};    // list: its item; map: its key and value
 };
 
-// The row. Throws Damage.
+// Returns the tree of a row. Throws Damage.
 Node make_tree(const std::vector<SchemaElement>& schema);
 
 }  // namespace ft::columnar

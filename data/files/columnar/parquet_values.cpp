@@ -7,7 +7,7 @@
 namespace ft::columnar {
 namespace {
 
-// A value of a type whose values have one width.
+// Decodes a value of a type whose values have one width.
 Value fixed_value(const StoredType& type, Bytes bytes) {
   switch (type.physical) {
     case Physical::int32:
@@ -43,7 +43,7 @@ class PlainValues : public Values {
  private:
   StoredType type_;
   Cursor in_;
-  std::uint64_t bit_ = 0;  // of booleans
+  std::uint64_t bit_ = 0;  // position in booleans
 };
 
 class DictionaryValues : public Values {
@@ -101,7 +101,8 @@ class DeltaLengths : public Values {
   Cursor in_;
 };
 
-// Each text by how much of the one before it begins with, and its end.
+// Decodes DELTA_BYTE_ARRAY: each text has the length of the prefix it shares with the text before, and the
+// rest.
 class DeltaTexts : public Values {
  public:
   DeltaTexts(const StoredType& type, Bytes page) : type_(type), prefixes_(page), ends_(prefixes_.behind()) {}
@@ -123,7 +124,7 @@ class DeltaTexts : public Values {
   std::string last_;
 };
 
-// First bytes of all values, then second ones, and so on.
+// Decodes BYTE_STREAM_SPLIT: the first bytes of all values, then the second bytes, and so on.
 class SplitValues : public Values {
  public:
   SplitValues(const StoredType& type, Bytes page) : type_(type), page_(page) {
@@ -176,7 +177,7 @@ Dictionary::Dictionary(const StoredType& type, std::string page, std::int64_t co
 Value Dictionary::at(std::uint32_t index) const {
   check(index < count_, "an index that the dictionary does not have");
   const Bytes page = page_;
-  if (type_.physical == Physical::bytes)  // between them lie four bytes of length
+  if (type_.physical == Physical::bytes)  // four bytes of length lie between texts
     return {.bytes = page.substr(offsets_[index], offsets_[index + 1] - 4 - offsets_[index])};
   const auto width = static_cast<std::size_t>(type_.width());
   return fixed_value(type_, page.substr(index * width, width));

@@ -1,4 +1,4 @@
-// The values of a page, decoded one at a time (github.com/apache/parquet-format, Encodings.md).
+// Decodes the values of a page, one at a time (github.com/apache/parquet-format, Encodings.md).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace ft::columnar {
 
-// As parquet.thrift numbers them.
+// Encodings, with parquet.thrift's numbers.
 enum class Encoding : std::uint8_t {
   plain = 0,
   plain_dictionary = 2,
@@ -33,19 +33,20 @@ class Dictionary {
  private:
   StoredType type_;
   std::string page_;
-  std::vector<std::uint32_t> offsets_;  // of texts: where each begins, and the end of the last
+  std::vector<std::uint32_t> offsets_;  // texts: the beginning of each, and the end of the last
   std::uint32_t count_;
 };
 
 class Values {
  public:
   virtual ~Values() = default;
-  // Bytes in it live until the next call, or as long as the page and dictionary. Throws Damage.
+  // Returns the next value. Its bytes live until the next call, or as long as the page and dictionary. Throws
+  // Damage.
   virtual Value next() = 0;
 };
 
-// `page`: the values of a page, which has at most `count`. The dictionary may be null; it and the page
-// outlive the values. Throws Damage.
+// Opens the values of a page, at most `count`. The dictionary may be null; it and the page must outlive the
+// values. Throws Damage.
 std::unique_ptr<Values> open_values(Encoding encoding, const StoredType& type, Bytes page, std::int64_t count,
                                     const Dictionary* dictionary);
 

@@ -1,10 +1,11 @@
-// Rows of files that hold columns: Parquet (.parquet) and Arrow's IPC streams and files (.arrow). Each row
-// becomes an object in JSON, so that formats see one kind of row.
+// Reads rows of files that store columns: Parquet (.parquet) and Arrow's IPC streams and files (.arrow). Each
+// row becomes a JSON object, so that formats see one kind of row.
 //
-// A null is null, a list a list, a struct an object without its null members, a map an object too if its keys
-// are texts and else a list of pairs; cell.h has the values. A damaged file is a UserError (exit 3) with its
-// name, the row, the column and where in the file that lies. Memory does not depend on the size of the file:
-// of Parquet one page and dictionary of each column that is read are held, of Arrow a window on each buffer.
+// Nulls become null, lists become lists, structs become objects without their null members. Maps become
+// objects if their keys are texts, else lists of pairs. cell.h describes the values. Throws UserError (input)
+// if a file is damaged, with its name, the row, the column and the place in the file. Memory does not depend
+// on the size of the file: it holds one page and the dictionary of each column that is read from Parquet, and
+// a window on each buffer of Arrow.
 #pragma once
 #include <memory>
 

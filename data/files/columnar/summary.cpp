@@ -43,7 +43,7 @@ std::string value_type(const Meaning& meaning, int bytes) {
 std::string type_of(const Node& node);
 std::string type_of(const ArrowField& field);
 
-// "struct<a: int64, b: string>"; of maps and lists without names.
+// Returns a type such as "struct<a: int64, b: string>"; maps and lists have no names inside.
 template <class Child>
 std::string nested(const char* kind, const std::vector<Child>& children, bool named = false) {
   std::string text = str(kind, "<");

@@ -1,4 +1,4 @@
-// What a Parquet or Arrow file says about itself, without its values.
+// Reads the description that a Parquet or Arrow file has of itself, without its values.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -10,16 +10,16 @@ namespace ft::columnar {
 
 struct Summary {
   struct Column {
-    std::string name, type;  // list<struct<role: string, content: string>>
+    std::string name, type;  // such as list<struct<role: string, content: string>>
   };
   bool parquet = false;
-  std::int64_t rows = 0, parts = 0;  // parts: row groups, or batches
+  std::int64_t rows = 0, parts = 0;  // parts: row groups or batches
   std::vector<Column> columns{};
 };
 
-// By the file's extension: .parquet or .arrow.
+// Returns true if the file's extension is .parquet or .arrow.
 bool has_summary(const DataFile& file);
-// Throws a UserError (exit 3) that names the file.
+// Throws UserError (input), which names the file, if it is damaged.
 Summary summarize(const DataFile& file);
 
 }  // namespace ft::columnar

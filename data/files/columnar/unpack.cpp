@@ -15,7 +15,8 @@
 namespace ft::columnar {
 namespace {
 
-// Each fills `to` and says how many bytes came out; what does not fit is an error as other damage is.
+// Each function decompresses into `to` and returns the number of bytes. Output that does not fit is an error
+// like damage.
 struct Broken {};
 
 std::size_t from_snappy(Bytes packed, std::string& to) {
@@ -37,7 +38,7 @@ std::size_t from_gzip(Bytes packed, std::string& to) {
   for (;;) {
     if (inflate(&stream, Z_FINISH) != Z_STREAM_END) throw Broken{};
     if (stream.avail_in == 0) return to.size() - stream.avail_out;
-    if (inflateReset(&stream) != Z_OK) throw Broken{};  // the next of several members
+    if (inflateReset(&stream) != Z_OK) throw Broken{};  // a further member
   }
 }
 
@@ -69,7 +70,7 @@ std::size_t big_endian(Bytes bytes) {
   return value;
 }
 
-// False where it is not in Hadoop's blocks.
+// Decompresses Hadoop's blocks; returns false if the data does not consist of them.
 bool from_hadoop(Bytes packed, std::string& to) try {
   std::size_t done = 0;
   while (!packed.empty()) {
@@ -102,7 +103,8 @@ std::size_t from_lz4_frame(Bytes packed, std::string& to) {
   return done;
 }
 
-// What `packed` can become at most, so that no memory is taken for a size that is only claimed.
+// Returns the largest size that `packed` can unpack to, so that no memory is taken for a false size in the
+// file.
 std::int64_t most_from(Codec codec, std::size_t packed) {
   const auto size = static_cast<std::int64_t>(packed);
   switch (codec) {
@@ -115,7 +117,7 @@ std::int64_t most_from(Codec codec, std::size_t packed) {
     case Codec::lz4_raw:
     case Codec::lz4_hadoop:
     case Codec::lz4_frame:
-      return 256 * size;  // a byte more makes a copy 255 longer
+      return 256 * size;  // each further byte makes a copy 255 longer
     default:
       return kLargestPart;
   }

@@ -1,4 +1,4 @@
-// Which settings a type has, and what they must obey together.
+// Checks the settings of each objective type, and rules between them.
 #include <algorithm>
 #include <initializer_list>
 
@@ -88,7 +88,7 @@ void check_settings_of_type(const ObjectiveConfig& c, const Refuse& refuse) {
                  " has no such setting; it is of ", joined(s.types)));
 }
 
-// The losses a type has; the first is its default.
+// Returns the losses of a type; the first is its default.
 std::vector<LossType> losses_of(ObjectiveType type) {
   using enum LossType;
   if (type == ObjectiveType::kto) return {LossType::kto, apo_zero_unpaired};
@@ -176,7 +176,8 @@ void check_distill(const ObjectiveConfig& c, const Refuse& refuse) {
     refuse("objective.alpha: of distill is between 0 and 1");
 }
 
-// Answers from a file do not say how they were made.
+// Throws for settings of generation if the answers come from a file, because it does not tell how they were
+// made.
 void check_given(const ObjectiveConfig& c, const Refuse& refuse) {
   for (const auto& [given, name] :
        {std::pair{c.steps_per_generation.has_value(), "steps_per_generation"},

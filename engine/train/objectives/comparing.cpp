@@ -16,7 +16,7 @@ std::vector<float> download(Ctx& c, Tensor t) {
 
 std::vector<double> widened(const std::vector<float>& v) { return {v.begin(), v.end()}; }
 
-// Keeps what a pass without gradient makes of the targets.
+// Keeps the values of targets from a pass without gradient.
 class KeptValues final : public RowLoss {
  public:
   explicit KeptValues(double temperature) : temperature_(static_cast<float>(temperature)) {}
@@ -28,7 +28,7 @@ class KeptValues final : public RowLoss {
   float temperature_;
 };
 
-// Dropout is off when answers are compared, as in TRL.
+// Returns a context without dropout, as TRL compares answers.
 Ctx comparing(const Ctx& from, bool adapters = true) {
   Ctx c = from;
   c.train = false;
@@ -38,10 +38,10 @@ Ctx comparing(const Ctx& from, bool adapters = true) {
 
 }  // namespace
 
-// Hands a pass's values to the judge, and back what each target is worth.
+// Passes a model's values to the judge, and returns the weight of each target.
 class Comparing::Weigher final : public RowLoss {
  public:
-  // loss: none of the critic, whose is not the run's.
+  // loss: empty for the critic, whose loss is not reported as the run's.
   Weigher(Comparing& owner, const Judge& judge, const Batch& batch, const Known& known, Tensor loss,
           float scale)
       : owner_(owner), judge_(judge), batch_(batch), known_(known), loss_(loss), scale_(scale) {}
@@ -66,7 +66,7 @@ class Comparing::Weigher final : public RowLoss {
     }
     if (weights && !each.empty()) c.ops.upload(weights, each.data());
   }
-  std::vector<double> columns, counts;  // of the batch; none: it has no rows
+  std::vector<double> columns, counts;  // of the batch; empty: it has no rows
 
  private:
   void add_loss(Ctx& c, double loss) {
@@ -93,7 +93,7 @@ std::vector<double> Comparing::logps(const Pass& p, const Batch& b, bool referen
   return judge_->reference({b.compared, values.all, {}, {}});
 }
 
-// As rows say, else the policy's own when an answer is used for the first time.
+// Returns the old log-probabilities: given in the rows, or the policy's at the first use of an answer.
 std::vector<double> Comparing::old(const Compared& rows, const std::vector<double>& values) {
   std::vector<double> all(values.size());
   for (std::size_t s = 0; s < rows.first_answer.size(); ++s) {
@@ -113,7 +113,7 @@ std::vector<double> Comparing::old(const Compared& rows, const std::vector<doubl
   return all;
 }
 
-// All ranks' answers, one behind another: place, tokens, their log-probabilities.
+// Returns the answers of all ranks, one after another: index, number of tokens, their log-probabilities.
 std::vector<double> Comparing::state(Ctx& c, Communicator& comm) const {
   std::vector<double> own;
   for (const auto& [sample, logps] : first_) {
@@ -147,7 +147,7 @@ void Comparing::set_state(const std::vector<double>& state) {
   }
 }
 
-// KTO's estimate of how far the policy has left the reference: the mean over the rows.
+// Returns KTO's estimate of the policy's distance from the reference: the mean over the rows.
 double Comparing::kl(const Pass& p, const Batch& b, Together together) {
   const Batch other = mismatched(b, longest_);
   const std::vector<double> own = logps(p, other, false), reference = logps(p, other, true);
@@ -186,7 +186,7 @@ void Comparing::forward_backward(const Pass& p, const Batch& b, Tensor loss, flo
   if (!values.columns.empty()) critic_means_.add(values.columns);
 }
 
-// Every rank gets the means over what all have counted, as from TRL, which gathers both.
+// Gives every rank the means over the counted rows or tokens of all ranks, as TRL does, which gathers both.
 void Comparing::mean_over_ranks(const Pass& p, std::vector<double>& own,
                                 const std::vector<double>& counts) const {
   own.resize(judge_->columns().size());
@@ -197,16 +197,19 @@ void Comparing::mean_over_ranks(const Pass& p, std::vector<double>& own,
     all[2 * i + 1] = counts[i];
   }
   sum_over_ranks(p.context, p.policy.store->communicator(), all);
-  for (std::size_t i = 0; i < own.size(); ++i) own[i] = all[2 * i] / all[2 * i + 1];  // of nothing: NaN
+  // A column without any count becomes NaN.
+  for (std::size_t i = 0; i < own.size(); ++i) own[i] = all[2 * i] / all[2 * i + 1];
   judge_->complete(own);
 }
 
-// As in TRL, which gathers the rewards of all ranks: the least and the most are those of their micro-batches.
+// Adds the columns. As in TRL, which gathers all ranks' rewards, least and most are taken over the ranks'
+// micro-batches.
 void Comparing::add_columns(const Pass& p, std::vector<double> own, const std::vector<double>& counts) {
   const Judge::Extremes extremes = judge_->extremes();
   Communicator& comm = p.policy.store->communicator();
   const auto of_all = [&](std::size_t column, auto better) {
-    std::vector<double> all(2 * static_cast<std::size_t>(comm.size()));  // of each rank whether it has one
+    // For each rank: 1 if it has a value, and the value.
+    std::vector<double> all(2 * static_cast<std::size_t>(comm.size()));
     const auto at = 2 * static_cast<std::size_t>(comm.rank());
     if (!own.empty()) {
       all[at] = 1;
@@ -231,7 +234,7 @@ std::vector<std::string> Comparing::columns() const {
   return all;
 }
 
-// A rank without rows has zeros for every column.
+// A rank without rows returns zeros for every column.
 std::vector<double> Comparing::take_columns() {
   std::vector<double> sums = means_.take();
   sums.resize(2 * judge_->columns().size());
@@ -247,7 +250,7 @@ Batch mismatched(const Batch& b, std::int64_t longest) {
   const auto at = [](const std::vector<std::int32_t>& v, std::int64_t i) {
     return v[static_cast<std::size_t>(i)];
   };
-  // Where a sequence's answer begins: behind the row that predicts its first token.
+  // Returns the beginning of a sequence's answer: after the row that predicts its first token.
   const auto border = [&](std::int64_t s) {
     const std::int32_t first = at(b.compared.first_answer, s), end = at(b.compared.first_target, s + 1);
     return first < end ? at(b.target_rows, first) + 1 : at(b.starts, s + 1);

@@ -1,4 +1,4 @@
-// An objective that compares answers: the passes around a Judge, and where there is a critic around its own.
+// An objective that compares answers: runs the passes for a Judge, and for a critic's Judge if there is one.
 #pragma once
 #include <map>
 
@@ -13,7 +13,7 @@ class Comparing final : public Objective {
             std::unique_ptr<const Judge> critic = nullptr)
       : judge_(std::move(judge)), critic_(std::move(critic)), longest_(longest) {}
 
-  // Rows: the loss of a step is the mean over its pairs, however it is split.
+  // Counts rows or targets: a step's loss is the mean over them, however the step is split.
   std::int64_t count(const BatchShape& s) const override {
     return judge_->counts_targets() ? s.targets : s.compared;
   }
@@ -27,13 +27,13 @@ class Comparing final : public Objective {
   void set_state(const std::vector<double>&) override;
 
  private:
-  struct Known {  // before the policy's own pass
+  struct Known {  // computed before the policy's pass
     std::vector<double> reference;
     double kl = 0;
   };
   class Weigher;
-  // Whether KTO's KL is the mean over all ranks' micro-batches or over this one's: an evaluation is the same
-  // whatever ranks.
+  // Ranks over which KTO's KL is averaged: all ranks' micro-batches in training, this rank's alone in
+  // evaluations, so that their result does not depend on the number of ranks.
   enum class Together : bool { alone, ranks };
   Known before(const Pass&, const Batch&, Together);
   double kl(const Pass&, const Batch&, Together);
@@ -45,13 +45,13 @@ class Comparing final : public Objective {
   std::int64_t longest_;
   bool reference_known_ = false;
   ColumnMeans means_, critic_means_;
-  // Log-probabilities of rollouts' answers when they were first used, by their place in the data; of answers
-  // that will be used again.
+  // By index in the data: log-probabilities of rollouts' answers at their first use, for answers that will be
+  // used again.
   std::map<std::int64_t, std::vector<double>> first_;
 };
 
-// KTO's mismatched rows: each prompt with the whole answer of the row before it, of the first the last one's,
-// cut to `longest` tokens. A batch without rows as it is.
+// Returns KTO's mismatched rows: each prompt with the complete answer of the row before it, cut to `longest`
+// tokens. The first prompt takes the last row's answer. A batch without rows is returned unchanged.
 Batch mismatched(const Batch&, std::int64_t longest);
 
 }  // namespace ft

@@ -1,5 +1,5 @@
-// The settings under `objective`: what a run minimises. The names and defaults are those of TRL's trainers;
-// which of them a type has is in check.cpp.
+// Settings under `objective`: the loss that a run minimises. Names and defaults are TRL's; check.cpp tells
+// which type has which setting.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -26,7 +26,7 @@ constexpr auto words(ObjectiveType) {
                                   {ppo, "ppo"}});
 }
 
-// The loss types of dpo, kto, cpo, distill and grpo, in this order.
+// Loss types of dpo, kto, cpo, distill and grpo, in this order.
 enum class LossType : std::uint8_t {
   sigmoid,
   hinge,
@@ -83,14 +83,14 @@ constexpr auto words(LossType) {
                              {dr_grpo, "dr_grpo"}});
 }
 
-// By what an answer's lead over its group's mean reward is divided.
+// Divisor of the difference between an answer's reward and its group's mean.
 enum class ScaleRewards : std::uint8_t { group, batch, none };
 constexpr auto words(ScaleRewards) {
   using enum ScaleRewards;
   return to_words<ScaleRewards>({{group, "group"}, {batch, "batch"}, {none, "none"}});
 }
 
-// What an answer is checked for, see app/rollouts/checks.h.
+// Checks of an answer, see app/rollouts/checks.h.
 enum class RewardCheck : std::uint8_t { exact_match, number, regex, length };
 constexpr auto words(RewardCheck) {
   using enum RewardCheck;
@@ -113,9 +113,9 @@ constexpr auto words(FDivergence) {
                                 {alpha_divergence, "alpha_divergence"}});
 }
 
-// Empty: the type's default.
+// Settings of all types. An empty optional means the type's default.
 struct ObjectiveConfig {
-  static constexpr double kUsualKl = 0.1;  // of ppo
+  static constexpr double kUsualKl = 0.1;  // default of ppo
   ObjectiveType type = ObjectiveType::sft;
   std::vector<LossType> loss_type;
   std::vector<double> loss_weights;
@@ -147,21 +147,20 @@ struct ObjectiveConfig {
   std::optional<bool> whiten_rewards, whiten_advantages;
 
   bool distills() const { return type == ObjectiveType::distill; }
-  // Answers, in place of examples.
+  // Returns true if the data holds answers to compare, not examples.
   bool compares() const { return type != ObjectiveType::sft && !distills(); }
-  // Answers that the run gives itself: there is something that rewards them.
+  // Returns true if the run generates its answers, because it has rewards for them.
   bool generates() const {
     return type == ObjectiveType::ppo || (type == ObjectiveType::grpo && rewards() > 0);
   }
-  // Answers to one prompt.
+  // Returns the number of answers to one prompt.
   std::int64_t group() const { return type == ObjectiveType::ppo ? 1 : num_generations.value_or(8); }
   std::int64_t group_eval() const { return num_generations_eval.value_or(group()); }
   std::size_t rewards() const {
     return reward_funcs.size() + (reward_command ? 1 : 0) + (reward_model_name_or_path ? 1 : 0);
   }
-  std::int64_t answer_length() const {
-    return max_completion_length.value_or(512);
-  }  // the longest, in tokens
+  // Returns the longest answer, in tokens.
+  std::int64_t answer_length() const { return max_completion_length.value_or(512); }
   bool has_reference() const {
     using enum ObjectiveType;
     return type == dpo || type == kto || (type == grpo && beta.value_or(0) > 0) ||
@@ -310,13 +309,13 @@ struct ObjectiveConfig {
   }
 };
 
-// Sequences in a row of a micro-batch: a pair has two.
+// Returns the number of sequences in a row of a micro-batch: a pair has two.
 inline std::int64_t sequences_of_row(const ObjectiveConfig& c) {
   using enum ObjectiveType;
   return c.compares() && c.type != kto && c.type != grpo && c.type != ppo ? 2 : 1;
 }
 
-// What settings of an objective say together; refuse throws.
+// Checks rules between an objective's settings; refuse throws.
 void check(const ObjectiveConfig&, const std::function<void(const std::string&)>& refuse);
 
 }  // namespace ft

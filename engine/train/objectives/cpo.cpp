@@ -1,5 +1,5 @@
 // Contrastive preference optimization (Xu et al. 2024), SimPO (Meng et al. 2024) and AlphaPO (Gupta et al.
-// 2025): no reference. As TRL's CPOTrainer.
+// 2025), as in TRL's CPOTrainer. They need no reference.
 #include "engine/train/objectives/judge.h"
 #include "engine/train/objectives/pair_losses.h"
 
@@ -46,12 +46,12 @@ class Cpo : public Judge {
     const double nll = examples_ > 0 ? add_cross_entropy(v, a, examples, examples_) : 0;
     add_pair_columns(v, beta_, chosen, rejected, chosen_logps, rejected_logps);
     v.columns.push_back(nll);
-    v.counts.push_back(1);  // it is a micro-batch's, as in TRL
+    v.counts.push_back(1);  // once for a micro-batch, as in TRL
     return v;
   }
 
  private:
-  // By which the log-probability of an answer is divided.
+  // Returns the divisor of an answer's log-probability.
   double tokens(const Answers::Range& r) const {
     const bool mean = loss_ == LossType::ipo || loss_ == LossType::simpo;
     return mean ? std::max(1.0, r.count()) : 1;

@@ -1,5 +1,6 @@
-// Distillation: a student learns what a teacher says at every target. As TRL's GKDTrainer (the generalized
-// Jensen-Shannon divergence), or kd, which mixes the forward KL with the cross-entropy (Hinton et al. 2015).
+// Distillation: a student learns a teacher's distribution at every target, as in TRL's GKDTrainer (the
+// generalized Jensen-Shannon divergence), or with kd, which mixes the forward KL with the cross-entropy
+// (Hinton et al. 2015).
 #include <algorithm>
 
 #include "engine/ops/ops.h"
@@ -21,7 +22,7 @@ class Distill final : public Objective {
   }
 
   std::int64_t count(const BatchShape& s) const override { return s.targets; }
-  // As in TRL, whose evaluations weigh the mean over a batch's targets by its sequences.
+  // Counts sequences, as in TRL: its evaluations weight the mean over a batch's targets by its sequences.
   std::int64_t count_evaluated(const BatchShape& s) const override { return s.targets > 0 ? s.sequences : 0; }
   void forward(const Pass& p, const Batch& b, Tensor loss) override {
     Scope saved(p.context.saved);
@@ -36,7 +37,7 @@ class Distill final : public Objective {
   }
 
  private:
-  // A batch with what the teacher says of it.
+  // A batch with the teacher's logits.
   class Lesson final : public LogitLoss {
    public:
     Lesson(const Distill& of, const Pass& p, const Batch& b, float each = 1)
@@ -69,7 +70,7 @@ class Distill final : public Objective {
     std::unique_ptr<TargetLogits> teacher_;
   };
 
-  std::shared_ptr<const TeacherFile> taught_;  // null: the reference is asked
+  std::shared_ptr<const TeacherFile> taught_;  // null: the reference model is the teacher
   op::Divergence with_{.loss = Tensor{}, .logits = Tensor{}, .teacher = Tensor{}, .targets = Tensor{}};
 };
 

@@ -1,4 +1,4 @@
-// Direct preference optimization (Rafailov et al. 2023) and its relatives, as TRL's DPOTrainer adds them up.
+// Direct preference optimization (Rafailov et al. 2023) and its variants, added up as in TRL's DPOTrainer.
 #include <algorithm>
 #include <compare>
 #include <numeric>
@@ -11,7 +11,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-// Indices from the smallest value to the largest; NaN has a place too.
+// Returns the indices from the smallest value to the largest; NaN has a place too.
 std::vector<std::size_t> sorted(const Values& v) {
   std::vector<std::size_t> order(v.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -50,7 +50,7 @@ class Dpo : public Judge {
   bool needs_statistics() const override { return true; }
   bool counts_columns() const override { return true; }
 
-  // Tokens beyond the shorter answer's length count ld_alpha times (LD-DPO, Liu et al. 2024).
+  // Weights tokens beyond the shorter answer's length by ld_alpha (LD-DPO, Liu et al. 2024).
   double logp(const Answers& a, std::size_t s) const override {
     const Answers::Range all = a.answer(s), head = shared(a, s);
     return a.sum(head) + (tail_ == 0 ? 0 : tail_ * a.sum({head.end, all.end}));
@@ -74,7 +74,7 @@ class Dpo : public Judge {
  private:
   struct Pairs {
     Values logp_c, logp_r, ref_c, ref_r, c, r;  // log-probabilities, and their differences
-    Values weights;                             // WPO's, else 1
+    Values weights;                             // of WPO, else 1
   };
 
   static Answers::Range shared(const Answers& a, std::size_t s) {
@@ -102,7 +102,9 @@ class Dpo : public Judge {
     return p;
   }
 
-  // WPO (Zhou et al. 2024): how likely the policy is to write an answer, beside what it writes at all.
+  // Returns WPO's weight of an answer (Zhou et al. 2024): its likelihood relative to the policy's typical
+  // answers.
+  // generate.
   static double likely(const Answers& a, std::size_t s) {
     const Answers::Range r = a.answer(s);
     double sum = 0;

@@ -1,5 +1,5 @@
-// Group relative policy optimization (Shao et al. 2024) and its relatives: DAPO (Yu et al. 2025), Dr. GRPO
-// (Liu et al. 2025), GSPO (Zheng et al. 2025). As TRL's GRPOTrainer, of answers that are given.
+// Group relative policy optimization (Shao et al. 2024) and its variants: DAPO (Yu et al. 2025), Dr. GRPO
+// (Liu et al. 2025), GSPO (Zheng et al. 2025). As TRL's GRPOTrainer, for given answers.
 #include <algorithm>
 #include <limits>
 
@@ -30,7 +30,7 @@ class Grpo : public Judge {
   bool needs_old() const override { return true; }
   bool counts_targets() const override { return loss_ == LossType::dapo; }
   double temperature() const override { return temperature_; }
-  // For every target: the KL is a token's.
+  // Returns log p of every target, because the KL is computed for each token.
   std::vector<double> reference(const Answers& a) const override {
     std::vector<double> all;
     for (std::size_t t = 0; t < a.values.size(); ++t) all.push_back(a.logp(t));
@@ -54,10 +54,10 @@ class Grpo : public Judge {
  private:
   static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
   struct Sums {
-    double kl = 0, entropy = 0, low = 0, high = 0;  // of tokens, or rows
+    double kl = 0, entropy = 0, low = 0, high = 0;  // sums over tokens, or rows
   };
 
-  // What a token of this sequence counts in the loss of the batch's rows, added up.
+  // Returns a token's weight in the loss, which is the sum over the batch's rows.
   double weight(const Answers& a, double tokens, double targets) const {
     if (loss_ == LossType::grpo) return 1 / tokens;
     if (loss_ == LossType::bnpo) return static_cast<double>(a.count()) / targets;
@@ -69,7 +69,7 @@ class Grpo : public Judge {
     if (r.begin == r.end) return;
     const double tokens = r.count(), each = weight(a, tokens, targets);
     const auto advantage = static_cast<double>(a.rows.value[s]);
-    double mean = 0;  // of log ratios, which all tokens share at the level of sequences
+    double mean = 0;  // mean of the log ratios; shared by all tokens at the level of sequences
     for (std::size_t t = r.begin; t < r.end; ++t) mean += (a.logp(t) - a.old[t]) / tokens;
     double shared = 0;  // d loss / d mean
     for (std::size_t t = r.begin; t < r.end; ++t) {

@@ -1,5 +1,5 @@
-// Kahneman-Tversky optimization (Ethayarajh et al. 2024): answers of which it is known whether they are
-// desired. As TRL's KTOTrainer.
+// Kahneman-Tversky optimization (Ethayarajh et al. 2024), as in TRL's KTOTrainer: each answer is labelled as
+// desired or not.
 #include <limits>
 
 #include "engine/train/objectives/judge.h"
@@ -33,7 +33,8 @@ class Kto : public Judge {
     for (std::size_t s = 0; s < a.count(); ++s) {
       const bool desired = a.rows.value[s] > 0;
       const double lp = logp(a, s), x = lp - a.reference[s];
-      // 1 - sigmoid(beta (x - kl)) of what is desired; of the rest the same with the other sign.
+      // The loss is 1 - sigmoid(beta (x - kl)) for desired answers; for the others the argument has the other
+      // sign.
       const double sign = desired ? 1 : -1, p = sigmoid(sign * beta_ * (x - a.kl));
       const double weight = unpaired_ ? 1 : weights_[desired];
       v.loss += weight * (1 - p);

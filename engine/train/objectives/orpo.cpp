@@ -1,5 +1,5 @@
-// Odds ratio preference optimization (Hong et al. 2024): cross-entropy of the chosen answers, and the odds of
-// both. No reference. As TRL's ORPOTrainer.
+// Odds ratio preference optimization (Hong et al. 2024), as in TRL's ORPOTrainer: the cross-entropy of the
+// chosen answers, and the odds of both answers. It needs no reference.
 #include "engine/train/objectives/judge.h"
 
 namespace ft {
@@ -26,7 +26,8 @@ class Orpo : public Judge {
       const Answers::Range c = a.answer(2 * i), r = a.answer(2 * i + 1);
       const double nc = std::max(1.0, c.count()), nr = std::max(1.0, r.count());
       const double lc = a.sum(c) / nc, lr = a.sum(r) / nr;
-      // The log of a mean probability's odds, log(p / (1 - p)), rises by 1 / (1 - p).
+      // The slope of the log odds log(p / (1 - p)) by log p is 1 / (1 - p), where p is the mean probability
+      // of a token.
       const double o = (lc - lr) - (std::log1p(-std::exp(lc)) - std::log1p(-std::exp(lr)));
       const double slope = -beta_ * sigmoid(-o);
       v.loss -= beta_ * log_sigmoid(o);
@@ -41,7 +42,7 @@ class Orpo : public Judge {
     const double nll = add_cross_entropy(v, a, examples, 1), rows = static_cast<double>(a.count());
     add_pair_columns(v, beta_, chosen, rejected, chosen, rejected);
     v.columns.insert(v.columns.end(), {nll, ratio / rows, odds / rows});
-    v.counts.insert(v.counts.end(), {1, rows, rows});  // nll is a micro-batch's, as in TRL
+    v.counts.insert(v.counts.end(), {1, rows, rows});  // nll is counted once for a micro-batch, as in TRL
     return v;
   }
 

@@ -9,7 +9,7 @@
 namespace ft {
 namespace {
 
-// A loss of z = beta d, with d = f(c) - f(r).
+// Returns a loss of z = beta d, with d = f(c) - f(r).
 Mapped loss_of_difference(LossType type, double z, double e, double tau) {
   const double p = sigmoid(z), q = sigmoid(-z), log_p = log_sigmoid(z), log_q = log_sigmoid(-z);
   switch (type) {
@@ -30,7 +30,7 @@ Mapped loss_of_difference(LossType type, double z, double e, double tau) {
   }
 }
 
-// A loss of each answer's own log-ratio.
+// Returns a loss that is a sum of functions of each answer's log-ratio.
 PairLoss loss_of_answers(LossType type, double c, double r, double beta) {
   const double bc = beta * c, br = beta * r, pc = sigmoid(bc), pr = sigmoid(br), margin = 1 / (2 * beta);
   switch (type) {
@@ -55,7 +55,7 @@ PairLoss loss_of_answers(LossType type, double c, double r, double beta) {
 }  // namespace
 
 Mapped f_divergence(FDivergence type, double alpha, double x) {
-  constexpr double kLargest = 80;  // of the exponent, as TRL
+  constexpr double kLargest = 80;  // limit of the exponent, as in TRL
   switch (type) {
     case FDivergence::forward_kl:
       return {1 - std::exp(-x), std::exp(-x)};

@@ -1,12 +1,12 @@
-// DPO and its relatives: the loss of one pair by its answers' log-ratios to the reference. TRL 1.16,
-// DPOTrainer; the names are those of the papers cited there.
+// DPO and its variants: the loss of one pair as a function of its answers' log-ratios to the reference. From
+// TRL 1.16, DPOTrainer, with the names of the papers cited there.
 #pragma once
 #include "engine/train/objectives/config.h"
 
 namespace ft {
 
-// A pair's log-ratios log p - log p_ref, what f made of them and with which slopes, and
-// their tokens.
+// A pair's log-ratios log p - log p_ref (c: chosen, r: rejected), f of them with the slopes, and the answers'
+// tokens.
 struct PairScores {
   double c, r;
   double fc, fr, fc_slope, fr_slope;
@@ -21,16 +21,16 @@ struct PairLossOptions {
   double beta, smoothing, tau;
 };
 
-// f of a log-ratio, and its slope.
+// Value of f at a log-ratio, and its slope.
 struct Mapped {
   double value, slope;
 };
 Mapped f_divergence(FDivergence, double alpha, double x);
 
-// For all types that look at one pair at a time: not aot, aot_unpaired and sft.
+// For all types that use one pair at a time: not aot, aot_unpaired and sft.
 PairLoss pair_loss(LossType, const PairScores&, const PairLossOptions&);
 
-// -(1 - e) log sigmoid(beta d) - e log sigmoid(-beta d), of aot and cpo; and its slope.
+// Returns -(1 - e) log sigmoid(beta d) - e log sigmoid(-beta d), for aot and cpo, and its slope.
 Mapped smoothed_loss(double d, const PairLossOptions&);
 
 }  // namespace ft

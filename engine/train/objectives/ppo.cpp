@@ -1,4 +1,4 @@
-// Proximal policy optimization: the judges of the actor and of its critic.
+// Proximal policy optimization: the judges of the policy and of its critic.
 #include "engine/train/objectives/ppo.h"
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class Actor : public Judge {
   bool needs_old() const override { return true; }
   bool counts_targets() const override { return true; }
   double temperature() const override { return temperature_; }
-  // For every target: the KL is a token's.
+  // Returns log p of every target, because the KL is computed for each token.
   std::vector<double> reference(const Answers& a) const override {
     std::vector<double> all;
     for (std::size_t t = 0; t < a.values.size(); ++t) all.push_back(a.logp(t));
@@ -79,7 +79,7 @@ class Actor : public Judge {
   double clip_, temperature_;
 };
 
-// Its values are scores.
+// Judges the critic; its values are scores.
 class Critic : public Judge {
  public:
   explicit Critic(const ObjectiveConfig& c) : clip_(c.cliprange_value.value_or(0.2)) {}

@@ -1,5 +1,5 @@
-// Reward models: Bradley-Terry on the scores of two answers, with a margin, and scores kept near zero
-// (Eisenstein et al. 2023). As TRL's RewardTrainer.
+// Reward models, as in TRL's RewardTrainer: Bradley-Terry on the scores of two answers, with a margin, and a
+// term that keeps the scores near zero (Eisenstein et al. 2023).
 #include <algorithm>
 
 #include "engine/train/objectives/judge.h"

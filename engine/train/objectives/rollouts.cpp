@@ -11,7 +11,7 @@ namespace {
 
 using Numbers = std::span<const double>;
 
-// Both of the numbers that are there: an answer may have no reward.
+// mean_of and deviation skip NaN, because an answer may have no reward.
 double mean_of(Numbers v) {
   double sum = 0, n = 0;
   for (const double x : v)
@@ -19,7 +19,7 @@ double mean_of(Numbers v) {
   return sum / n;
 }
 
-// With n - 1.
+// Divides by n - 1.
 double deviation(Numbers v) {
   const double mean = mean_of(v);
   double squares = 0, n = 0;
@@ -28,7 +28,7 @@ double deviation(Numbers v) {
   return n > 1 ? std::sqrt(squares / (n - 1)) : 0;
 }
 
-// What each answer's lead is measured by.
+// Returns each answer's divisor: the deviation of its group's or of the batch's rewards.
 std::vector<double> deviations(Numbers rewards, std::int64_t group, ScaleRewards scale) {
   if (scale == ScaleRewards::batch) return std::vector<double>(rewards.size(), deviation(rewards));
   std::vector<double> all;
@@ -72,7 +72,8 @@ Rollouts::Rollouts(const BatchSource& from, const RolloutOptions& options) : fro
                         " (micro-batch, accumulation and ranks), groups have ", options.group,
                         ": set training.per_device_train_batch_size to a multiple of ",
                         options.group / std::gcd(options.group, options.batches)));
-  const bool whole = batches > 0 && from.shape(0, batches - 1).compared == options.rows;  // the last of them
+  // Tells whether the last batch is full.
+  const bool whole = batches > 0 && from.shape(0, batches - 1).compared == options.rows;
   steps_ = (whole ? batches : batches - 1) / options.batches;
   if (steps_ <= 0) throw UserError(Exit::input, str("the data has fewer rows than a step takes, ", rows));
 }

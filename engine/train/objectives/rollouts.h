@@ -1,5 +1,5 @@
-// Answers that a policy gave, as GRPO trains on them: what each is worth beside the others of its prompt, and
-// how often they are used.
+// Batches of a policy's given answers, as GRPO trains on them: computes advantages within a prompt's answers,
+// and uses each step's answers several times.
 #pragma once
 #include <vector>
 
@@ -9,18 +9,19 @@
 namespace ft {
 
 struct RolloutOptions {
-  std::int64_t group = 8;    // answers to one prompt, which lie together
-  std::int64_t rows = 1;     // of a micro-batch
-  std::int64_t batches = 1;  // micro-batches of a step, of all ranks: what was generated at once
-  std::int64_t uses = 1;     // steps in a row for each of them
+  std::int64_t group = 8;    // answers to one prompt, which are neighbouring rows
+  std::int64_t rows = 1;     // in a micro-batch
+  std::int64_t batches = 1;  // micro-batches of a step, on all ranks together: generated at once
+  std::int64_t uses = 1;     // consecutive steps with the same answers
   ScaleRewards scale = ScaleRewards::group;
 };
 
-// The batches of another source, whose values are rewards, step by step: those that make up whole steps, each
-// step `uses` times. Values become advantages.
+// Takes the batches of another source, whose values are rewards, as far as they fill steps. Each step is used
+// `uses` times, and rewards become advantages.
 class Rollouts : public BatchSource {
  public:
-  // Keeps a reference. UserError (exit 2) where groups do not fill a step, (exit 3) where the data does not.
+  // Keeps a reference to the source. Throws UserError (config) if groups do not fill a step, and UserError
+  // (input) if the data does not.
   Rollouts(const BatchSource&, const RolloutOptions&);
 
   std::int64_t batches_per_epoch() const override { return steps_ * options_.uses * options_.batches; }
@@ -29,7 +30,7 @@ class Rollouts : public BatchSource {
 
  private:
   struct Place {
-    std::int64_t first = 0, index = 0, use = 0;  // the step's first batch, this one, uses before
+    std::int64_t first = 0, index = 0, use = 0;  // the step's first batch, this batch, earlier uses
   };
   Place place_of(std::int64_t i) const;
 
@@ -38,15 +39,16 @@ class Rollouts : public BatchSource {
   std::int64_t steps_ = 0;
 };
 
-// (reward - the group's mean) / (deviation + 1e-4), of answers by groups; 0 for one without a reward (NaN),
-// which does not count among the others.
+// Returns (reward - the group's mean) / (deviation + 1e-4) of each answer. An answer without a reward (NaN)
+// gets 0, and the others are computed without it.
 std::vector<double> advantages(const std::vector<double>& rewards, std::int64_t group, ScaleRewards);
-// Over the numbers that are not NaN; the deviation divides by n - 1.
+// Mean and deviation of the numbers that are not NaN; the deviation divides by n - 1.
 struct MeanAndDeviation {
   double mean = 0, deviation = 0;
 };
 MeanAndDeviation mean_and_deviation(const std::vector<double>& numbers);
-// As TRL logs them: the mean reward, the deviation of all, the share of groups without any deviation.
+// Returns TRL's figures: the mean reward, the deviation of all rewards, the share of groups without
+// deviation.
 std::vector<double> reward_figures(const std::vector<double>& rewards, std::int64_t group, ScaleRewards);
 
 }  // namespace ft

@@ -15,15 +15,15 @@ namespace ft {
 namespace {
 
 constexpr const char* kForm = "ft-teacher-1";
-constexpr double kLeast = 1e-9;             // of what the likeliest tokens leave
-constexpr double kTooMuch = 1e-3;           // above 1, of what they take together
+constexpr double kLeast = 1e-9;             // least probability left for the other tokens
+constexpr double kTooMuch = 1e-3;           // amount by which the likeliest tokens' sum may exceed 1
 constexpr std::int64_t kChecked = 1 << 20;  // elements read at once
 
 Tensor host(auto& values, DType type) {
   return {reinterpret_cast<std::byte*>(values.data()), type, {std::ssize(values)}};
 }
 
-// A batch's targets as a file has them; -1: it has not.
+// A batch's targets as indices into the file; -1: not in the file.
 class TaughtLogits final : public TargetLogits {
  public:
   TaughtLogits(const TeacherFile& file, std::vector<std::int64_t> targets)
@@ -127,7 +127,7 @@ void TeacherFile::damaged(const std::string& why) const {
                                    "; make it again with ft teach"));
 }
 
-// All of them once, so that no step finds what cannot be.
+// Checks all targets once, so that no training step meets invalid data.
 void TeacherFile::check_targets() const {
   const std::int64_t targets = ids_->shape[0], at_once = std::max<std::int64_t>(1, kChecked / top_k_);
   std::vector<std::int32_t> ids;

@@ -1,8 +1,8 @@
-// What a teacher says of a run's targets, made once (ft teach) and learnt from instead of a live teacher: at
-// each target its likeliest tokens with their log-probabilities. A safetensors file by sequence, so that
-// order, batches, packing and ranks are free:
-//   keys    u8  (sequences, 16)    the begin of SHA-256 of a sequence's tokens and which of them are targets
-//   first   i32 (sequences + 1)    its targets in what follows
+// A teacher's predictions for a run's targets, made once (ft teach) and used in place of a live teacher: at
+// each target the likeliest tokens with their log-probabilities. The safetensors file is ordered by sequence,
+// so that order, batches, packing and ranks of a run are free:
+//   keys    u8  (sequences, 16)    first bytes of SHA-256 of a sequence's tokens and of which are targets
+//   first   i32 (sequences + 1)    index of its first target in the arrays below
 //   ids     i32 (targets, k)       the likeliest first
 //   logps   f32 (targets, k)
 #pragma once
@@ -23,25 +23,26 @@ namespace ft {
 
 using SequenceKey = std::array<std::uint8_t, 16>;
 
-// One for each of a batch's sequences.
+// Returns a key for each sequence of a batch.
 std::vector<SequenceKey> sequence_keys(const Batch&);
-// The first of a batch's targets in each of its sequences, and their number (sequences + 1).
+// Returns the index of each sequence's first target in the batch, and the number of targets (sequences + 1
+// elements).
 std::vector<std::int64_t> first_targets(const Batch&);
 
 class TeacherFile {
  public:
-  // Reads all of it once. UserError (exit 3) where it is damaged or something else.
+  // Reads the complete file once. Throws UserError (input) if it is damaged or of another kind.
   explicit TeacherFile(const std::string& path);
   const std::string& path() const { return file_.path(); }
   std::int64_t top_k() const { return top_k_; }
   std::int64_t vocab_size() const { return vocab_size_; }
-  bool knows(const Batch&) const;  // every sequence that has targets
+  bool knows(const Batch&) const;  // for all sequences that have targets
 
-  // The logits whose softmax is the teacher's answer. What its likeliest tokens leave is shared out evenly
-  // among the others. Those of sequences that it does not know are zero: a plan's are made up, and runs ask
-  // knows() first. Uses this file.
+  // Returns logits whose softmax is the teacher's prediction. The probability that the likeliest tokens leave
+  // is split evenly among the others. Logits of unknown sequences are zero: only plans have such, and runs
+  // call knows() first. The result uses this file.
   std::unique_ptr<TargetLogits> logits(const Batch&) const;
-  // One target's row (V).
+  // Writes one target's row (V).
   void write(std::int64_t target, std::span<float> row) const;
 
  private:
@@ -53,16 +54,16 @@ class TeacherFile {
   SafetensorsFile file_;
   const StoredTensor *ids_ = nullptr, *logps_ = nullptr;
   std::int64_t top_k_ = 0, vocab_size_ = 0;
-  std::map<SequenceKey, std::pair<std::int32_t, std::int32_t>> places_;  // first target, how many
+  std::map<SequenceKey, std::pair<std::int32_t, std::int32_t>> places_;  // first target, number of targets
 };
 
-// Gathers such a file.
+// Collects the data of such a file, and writes it.
 class Teaching {
  public:
   Teaching(std::int64_t top_k, std::int64_t vocab_size) : top_k_(top_k), vocab_size_(vocab_size) {}
   std::int64_t vocab_size() const { return vocab_size_; }
-  // Which targets of a batch are wanted: their sequence is not there yet. Those have to be
-  // added next, in their order.
+  // Returns which targets of a batch are needed, because their sequence is not in the file yet. Their logits
+  // have to be added next, in their order.
   std::vector<bool> begin(const Batch&);
   void add(std::span<const float> logits);  // (V)
   void write(const std::string& path) const;

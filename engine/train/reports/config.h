@@ -1,4 +1,4 @@
-// The settings under `logging`: names of Hugging Face's TrainingArguments, and of DeepSpeed's blocks.
+// Settings under `logging`, with the names of Hugging Face's TrainingArguments and of DeepSpeed's blocks.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -28,7 +28,7 @@ constexpr auto words(Reporter) {
                              {none, "none"}});
 }
 
-// How progress is shown; by_terminal: bar on a terminal, else plain; full: bar with the loss's course.
+// Display of progress. by_terminal: bar on a terminal, else plain; full: bar with a curve of the loss.
 enum class ProgressStyle : std::uint8_t { by_terminal, bar, full, plain, none };
 constexpr auto words(ProgressStyle) {
   using enum ProgressStyle;
@@ -48,7 +48,7 @@ struct MonitorConfig {
   }
 };
 
-// An offline run of Weights & Biases; DeepSpeed's wandb.
+// An offline run of Weights & Biases: DeepSpeed's wandb.
 struct WandbConfig {
   bool enabled = false;
   std::string output_path, project = "ft", entity, group;
@@ -98,7 +98,7 @@ struct FlopsProfilerConfig {
   }
 };
 
-// DeepSpeed's comms_logger: which collectives are counted. Its and torch's words.
+// Collectives that DeepSpeed's comms_logger counts, by DeepSpeed's and torch's names.
 enum class LoggedOp : std::uint8_t { all_gather, reduce_scatter, all_reduce, broadcast, transfer, barrier };
 constexpr auto words(LoggedOp) {
   using enum LoggedOp;

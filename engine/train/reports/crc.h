@@ -1,4 +1,4 @@
-// CRC-32, the bits of each byte lowest first, by a table.
+// Computes CRC-32 with a table, the lowest bit of each byte first.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The files of DeepSpeed's csv_monitor: Train_Samples_train_loss.csv and so on, one for each number, with the
-// samples seen so far and its value in each row.
+// Writes the files of DeepSpeed's csv_monitor: Train_Samples_train_loss.csv and so on, one for each number. A
+// row has the samples seen so far and the number.
 #pragma once
 #include <map>
 #include <string>
@@ -13,13 +13,13 @@ class CsvFiles final : public Report {
  public:
   explicit CsvFiles(std::string folder) : folder_(std::move(folder)) {}
 
-  // The files begin again: of a resumed run with the rows that it goes on from.
+  // Begins the files again; a resumed run's files begin with its earlier rows.
   void begin(const RunHeader& header) override;
   void step(const StepRow& row) override;
   void evaluation(const EvalRow& row) override;
 
  private:
-  // name: Train/Samples/train_loss
+  // name: such as Train/Samples/train_loss
   void add(const std::string& name, std::int64_t step, double value);
 
   std::string folder_;

@@ -19,7 +19,7 @@ constexpr int kExperiment = 2, kSessionStartInfo = 3, kSessionEndInfo = 4;
 constexpr int kTimeCreated = 3, kHparamInfos = 4, kMetricInfos = 5;
 constexpr int kInfoName = 1, kInfoType = 4, kMetricTag = 2;
 constexpr int kHparams = 1, kMapKey = 1, kMapValue = 2, kStartTime = 5, kStatus = 1, kEndTime = 2;
-constexpr int kNumberValue = 2, kStringValue = 3, kBoolValue = 4;  // of google.protobuf.Value
+constexpr int kNumberValue = 2, kStringValue = 3, kBoolValue = 4;  // fields of google.protobuf.Value
 
 enum DataClass { kClassTensor = 2 };
 enum TensorType { kFloats = 1, kTexts = 7 };
@@ -38,7 +38,7 @@ std::string value(const std::string& tag, const std::string& plugin, const std::
          bytes(kMetadata, bytes(kPluginData, data) + integer(kDataClass, kClassTensor));
 }
 
-// The plugin reads the content; the tensor has no elements.
+// Returns a value whose content the plugin reads; the tensor has no elements.
 std::string hparams_value(const std::string& tag, const std::string& content) {
   return value("_hparams_/" + tag, "hparams", content, tensor(kFloats, 0, ""));
 }

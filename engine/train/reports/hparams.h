@@ -1,4 +1,5 @@
-// What TensorBoard's TEXT and HPARAMS pages read: values of a Summary (tensorboard.h wraps them in events).
+// Makes the Summary values that TensorBoard's TEXT and HPARAMS pages read; tensorboard.h puts them into
+// events.
 #pragma once
 #include <string>
 #include <string_view>
@@ -11,11 +12,11 @@ namespace ft::tensorboard {
 
 using Settings = std::vector<std::pair<std::string, Json>>;  // by dotted name
 
-// Markdown under the tag.
+// Returns Markdown under the tag.
 std::string text_value(const std::string& tag, std::string_view markdown);
 
-// Which settings there are, of which types, and the tags of the metrics beside them. A setting that is null
-// has no value and is left out; a list is its JSON.
+// Returns the list of settings with their types, and the tags of the metrics shown with them. A setting that
+// is null is left out; a list becomes JSON text.
 std::string experiment_value(const Settings& settings, const std::vector<std::string>& metrics, double time);
 std::string session_start_value(const Settings& settings, double time);
 std::string session_end_value(bool finished, double time);

@@ -13,7 +13,7 @@ constexpr std::int64_t kMaxLogBytes = std::int64_t{1} << 30;
 
 struct Past {
   History rows;
-  std::size_t bytes = 0;  // of the lines they stand in
+  std::size_t bytes = 0;  // of the rows' lines
 };
 
 Past read_past(const std::string& path, std::int64_t step) {

@@ -1,4 +1,4 @@
-// log.jsonl: every row of a run, one JSON object per line, for scripts. The other files that grow with a run
+// log.jsonl: every row of a run, one JSON object in a line, for scripts. The other growing files
 // (trainer_state.json, the plot) are made from the same rows, so a resumed run needs only this one.
 #pragma once
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ft {
 
-// The training and evaluation rows up to and including `step`. A file that is not there gives none; reading
+// Returns the training and evaluation rows up to and including `step`; none if the file is missing. Reading
 // stops at the first line that is incomplete, of a later step, or a summary.
 History read_log(const std::string& path, std::int64_t step);
 
@@ -16,7 +16,7 @@ class JsonLog final : public Report {
  public:
   explicit JsonLog(std::string path) : path_(std::move(path)) {}
 
-  // A resumed run's file is cut behind the last row that read_log would give; a fresh one begins empty.
+  // Cuts a resumed run's file after the last row that read_log would return; a new run's file begins empty.
   void begin(const RunHeader& header) override;
   void step(const StepRow& row) override;
   void evaluation(const EvalRow& row) override;

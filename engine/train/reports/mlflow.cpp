@@ -23,10 +23,11 @@ constexpr const char* kOutputTag = "tags/ft.output_dir";
 
 std::int64_t milliseconds() { return static_cast<std::int64_t>(seconds_since_1970() * 1000); }
 
-// A YAML scalar that means the text whatever is in it: JSON's form is YAML's double-quoted one.
+// Returns a YAML scalar with this text, whatever it contains: a JSON text is also a double-quoted YAML
+// scalar.
 std::string quoted(const std::string& text) { return json_text(Json(text), -1); }
 
-// A path as a file: URI, on this machine.
+// Returns a path on this machine as a file: URI.
 std::string uri_of(const std::string& path) {
   static constexpr char kDigits[] = "0123456789ABCDEF";
   std::string uri = "file://";
@@ -40,7 +41,8 @@ std::string uri_of(const std::string& path) {
   return uri;
 }
 
-// MLflow takes letters, digits and a few signs in the name of a metric.
+// Replaces characters that MLflow does not allow in a metric's name: it takes letters, digits and a few
+// signs.
 std::string metric_name(std::string name) {
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) &&
@@ -57,7 +59,7 @@ void put(const std::string& path, const std::string& text) {
   write_file(path, text);
 }
 
-// Whether meta.yaml gives this name, with or without quotes as MLflow's own writer decides.
+// Returns true if meta.yaml has this name, with or without quotes as MLflow's writer decides.
 bool says_name(const std::string& meta, const std::string& name) {
   std::error_code none;
   if (!fs::is_regular_file(meta, none)) return false;
@@ -82,7 +84,8 @@ std::vector<std::string> folders_in(const std::string& folder) {
 std::string Mlflow::find_experiment() const {
   for (const std::string& id : folders_in(store_))
     if (says_name(join_path(join_path(store_, id), "meta.yaml"), experiment_)) return id;
-  // Eighteen digits, as MLflow's ids; the same for all runs that begin this experiment at once.
+  // The id has eighteen digits, like MLflow's, and is the same for all runs that begin this experiment at
+  // once.
   std::string id;
   for (const char c : sha256(experiment_).substr(0, 18))
     id += static_cast<char>('1' + (c >= 'a' ? c - 'a' + 1 : c - '0') % 9);

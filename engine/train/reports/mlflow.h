@@ -1,5 +1,5 @@
-// MLflow's file store: mlruns/EXPERIMENT/RUN/ with meta.yaml and a file for each parameter, tag and metric,
-// so that `mlflow ui --backend-store-uri` shows the run. Names of metrics are those of log.jsonl.
+// Writes MLflow's file store: mlruns/EXPERIMENT/RUN/ with meta.yaml and a file for each parameter, tag and
+// metric, so that `mlflow ui --backend-store-uri` shows the run. Metrics have their names in log.jsonl.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@ class Mlflow final : public Report {
   Mlflow(std::string store, std::string experiment)
       : store_(std::move(store)), experiment_(std::move(experiment)) {}
 
-  // A resumed run keeps its id; its metrics begin again with the rows that it goes on from.
+  // A resumed run keeps its id; its metrics begin with the earlier rows.
   void begin(const RunHeader& header) override;
   void step(const StepRow& row) override;
   void evaluation(const EvalRow& row) override;
@@ -24,16 +24,16 @@ class Mlflow final : public Report {
  private:
   enum Status { kRunning = 1, kFinished = 3, kKilled = 5 };  // MLflow's numbers
 
-  std::string find_experiment() const;                    // its id; it is made where it is not there
+  std::string find_experiment() const;                    // its id; created if missing
   std::string find_run(const std::string& output) const;  // of this output folder; empty: none
   void write_meta(Status status) const;
   void log(std::int64_t step, const Measures& numbers);
 
   std::string store_, experiment_;
-  std::string experiment_id_, run_id_, run_;  // run_: its folder
+  std::string experiment_id_, run_id_, run_;  // run_: the run's folder
   std::string name_;
   std::int64_t started_ = 0;              // milliseconds since 1970
-  std::map<std::string, RunFile> files_;  // of metrics
+  std::map<std::string, RunFile> files_;  // by metric
 };
 
 }  // namespace ft

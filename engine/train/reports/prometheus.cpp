@@ -10,7 +10,7 @@
 namespace ft {
 namespace {
 
-// A label's value: backslash, quote and line feed are escaped.
+// Escapes backslash, quote and line feed in a label's value.
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text)
@@ -18,7 +18,7 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-// Letters, digits and underscores: rewards/chosen becomes rewards_chosen.
+// Replaces other characters than letters and digits by underscores: rewards/chosen becomes rewards_chosen.
 std::string gauge_name(std::string text) {
   for (char& c : text)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';

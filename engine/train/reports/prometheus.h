@@ -1,5 +1,6 @@
-// The newest numbers of a run as a text file for Prometheus' node_exporter (its textfile collector reads
-// *.prom of a folder). Replaced atomically at every row, so that a reader never sees half of one.
+// Writes the newest numbers of a run to a text file for Prometheus' node_exporter (its textfile collector
+// reads *.prom of a folder). The file is replaced atomically at every row, so that a reader never sees an
+// incomplete one.
 #pragma once
 #include <optional>
 #include <string>
@@ -22,7 +23,7 @@ class Prometheus final : public Report {
 
   std::string path_;
   RunHeader header_;
-  MemoryReport memory_;  // planned, at the end measured
+  MemoryReport memory_;  // planned; at the end measured
   std::optional<StepRow> step_;
   std::optional<EvalRow> evaluation_;
   bool running_ = false;

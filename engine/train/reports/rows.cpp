@@ -13,7 +13,7 @@ double real(const Json& row, const char* key) {
   return at != row.end() && at->is_number() ? at->get<double>() : NAN;
 }
 
-// The names in a row of training, beside its columns.
+// Returns true for the fixed names in a row of training; other names are columns.
 bool is_own(const std::string& name) {
   constexpr std::array kOwn{"step",
                             "epoch",

@@ -1,6 +1,6 @@
-// The rows of a report as JSON objects with Hugging Face Trainer's names, and back. log.jsonl holds them one
-// a line, trainer_state.json as log_history. Doubles keep all their digits; one that is not finite is null,
-// because JSON cannot say it.
+// Converts the rows of a report to JSON objects with Hugging Face Trainer's names, and back. log.jsonl holds
+// one in each line, trainer_state.json holds them as log_history. Doubles keep all their digits; one that is
+// not finite becomes null, because JSON has no such numbers.
 #pragma once
 #include <string_view>
 
@@ -14,9 +14,9 @@ Json row_json(const EvalRow& row);
 Json row_json(const Summary& summary);
 Json memory_json(const MemoryReport& memory);
 
-// Adds a row to the history. False when it is none of a history: a summary, or not a row at all.
+// Adds a row to the history. Returns false if it is not part of a history: a summary, or not a row.
 bool add_row(const Json& row, History& history);
-// The step a row belongs to; 0 when it names none.
+// Returns the step of a row; 0 if it has none.
 std::int64_t step_of(const Json& row);
 
 }  // namespace ft

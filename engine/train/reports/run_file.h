@@ -1,5 +1,5 @@
-// A file of the run folder that grows during the run: each piece is passed to the system at once, so that a
-// killed process loses nothing it reported, and a full disk is an error that names the file.
+// A file of the run folder that grows during the run. Each piece is passed to the system at once, so that a
+// killed process loses nothing it reported. A full disk is an error that names the file.
 #pragma once
 #include <cstdio>
 #include <memory>
@@ -11,7 +11,7 @@ namespace ft {
 class RunFile {
  public:
   RunFile() = default;
-  // Makes missing folders. keep: what the file holds stays, and pieces go behind it.
+  // Creates missing folders. keep: the file's content stays, and pieces are appended to it.
   RunFile(const std::string& path, bool keep);
 
   void append(std::string_view piece);

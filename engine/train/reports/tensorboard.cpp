@@ -65,7 +65,8 @@ std::string restart_event(double wall_time, std::int64_t step) {
 
 namespace {
 
-// events.out.tfevents.SECONDS.HOST.PROCESS.N: TensorBoard reads the files of a folder in the order of names.
+// Returns events.out.tfevents.SECONDS.HOST.PROCESS.N: TensorBoard reads the files of a folder in the order of
+// names.
 std::string new_file(const std::string& folder) {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
@@ -88,7 +89,7 @@ void TensorBoard::begin(const RunHeader& header) {
   if (!header.settings.empty()) describe(header);
 }
 
-// The settings: as text, and as the hyperparameters of a session whose metrics are the scalars of its end.
+// Writes the settings as text, and as the hyperparameters of a session whose metrics are the last scalars.
 void TensorBoard::describe(const RunHeader& header) {
   const double now = seconds_since_1970();
   const auto settings = flat_settings(header.settings);
@@ -103,7 +104,7 @@ void TensorBoard::describe(const RunHeader& header) {
 
 void TensorBoard::write(std::int64_t step, std::vector<tensorboard::Scalar> scalars,
                         const std::string& prefix, const Measures& more) {
-  std::vector<std::string> tags;  // Scalars hold views
+  std::vector<std::string> tags;  // Scalars hold views of these
   for (const auto& measure : more) tags.push_back(prefix + measure.first);
   for (std::size_t i = 0; i < tags.size(); ++i) scalars.push_back({tags[i], more[i].second});
   file_.append(tensorboard::record(tensorboard::scalars_event(seconds_since_1970(), step, scalars)));

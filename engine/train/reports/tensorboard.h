@@ -1,5 +1,5 @@
-// TensorBoard event files. The format is a chain of records, each a protocol buffer between two checksums.
-// Tags are those of transformers' Trainer: train/loss, eval/loss, ...
+// Writes TensorBoard event files. The format is a chain of records, each a protocol buffer between two
+// checksums. Tags have the names of transformers' Trainer: train/loss, eval/loss, ...
 #pragma once
 #include <cstdint>
 #include <span>
@@ -18,19 +18,20 @@ struct Scalar {
   double value;
 };
 
-// CRC-32C (Castagnoli), and its rotated form that TensorFlow's records carry.
+// CRC-32C (Castagnoli), and its rotated form in TensorFlow's records.
 std::uint32_t crc32c(std::string_view bytes);
 std::uint32_t masked_crc32c(std::string_view bytes);
 
-// u64 length, masked CRC of these 8 bytes, the bytes, masked CRC of the bytes; little-endian.
+// Returns u64 length, masked CRC of these 8 bytes, the bytes, masked CRC of the bytes; little-endian.
 std::string record(std::string_view bytes);
 
-// Messages of type Event; wall_time in seconds since 1970.
+// Return messages of type Event; wall_time in seconds since 1970.
 std::string version_event(double wall_time);  // the first of every file
 std::string scalars_event(double wall_time, std::int64_t step, std::span<const Scalar> scalars);
-// Other values of a Summary, from logging/hparams.h.
+// Returns an event with other values of a Summary, from logging/hparams.h.
 std::string values_event(double wall_time, std::int64_t step, std::span<const std::string> values);
-// Tells TensorBoard that the process started again: what it read before at `step` and later is forgotten.
+// Tells TensorBoard that the process started again: it then forgets events of `step` and later that it read
+// before.
 std::string restart_event(double wall_time, std::int64_t step);
 
 }  // namespace tensorboard
@@ -45,7 +46,7 @@ class TensorBoard final : public Report {
   void end(const Summary& summary) override;
 
  private:
-  // The scalars, and `more` with the prefix before their names.
+  // Writes the scalars, and `more` with the prefix before their names.
   void write(std::int64_t step, std::vector<tensorboard::Scalar> scalars, const std::string& prefix = "",
              const Measures& more = {});
 

@@ -1,5 +1,5 @@
-// What trackers (W&B, MLflow, TensorBoard's hparams) show of a run: its settings, the numbers of its rows,
-// and the memory of machine and process.
+// Facts of a run that trackers show (W&B, MLflow, TensorBoard's hparams): its settings, the numbers of its
+// rows, and the memory of machine and process.
 #pragma once
 #include <string>
 #include <utility>
@@ -10,17 +10,17 @@
 
 namespace ft {
 
-// The tree of settings (RunHeader::settings) as leaves with dotted names. A list, and an object whose keys
-// are not plain names (a pattern, a dotted path), are leaves too.
+// Flattens the tree of settings (RunHeader::settings) to leaves with dotted names. A list, and an object
+// whose keys are not plain names (a pattern, a dotted path), stay leaves.
 std::vector<std::pair<std::string, Json>> flat_settings(const std::string& settings);
-// A leaf as text: a text as it is, anything else as JSON.
+// Returns a leaf as text: texts unchanged, other values as JSON.
 std::string plain_text(const Json& leaf);
 
-// The finite numbers of a row, by their names in log.jsonl; the step is not among them.
+// Returns the finite numbers of a row with their names in log.jsonl, without the step.
 Measures numbers_of(const Json& row);
 
-// system/memory_percent, system/memory_available_mb, system/process_memory_mb: the machine's memory in use,
-// what is left of it, what this process holds. Empty where /proc does not say.
+// Returns system/memory_percent, system/memory_available_mb and system/process_memory_mb: the used share of
+// the machine's memory, its available memory, and this process's memory. Empty if /proc does not tell.
 Measures system_memory();
 
 double seconds_since_1970();

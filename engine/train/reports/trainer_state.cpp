@@ -11,7 +11,7 @@
 namespace ft {
 namespace {
 
-// Rows of training and evaluation in the order they were made.
+// Returns the rows of training and evaluation in the order they were made.
 Json log_history(const History& rows) {
   Json all = Json::array();
   auto evaluation = rows.evaluations.begin();
@@ -70,7 +70,7 @@ void TrainerState::write_checkpointed(std::int64_t step, const std::string& to) 
 
 void TrainerState::end(const Summary& summary) { write(summary, true, path_, 0); }
 
-// The keys in the alphabet's order, as transformers sorts them.
+// Writes the keys in alphabetical order, as transformers does.
 void TrainerState::write(const Summary& now, bool ended, const std::string& to, std::int64_t saving) const {
   Json history = log_history(rows_);
   if (ended) {

@@ -1,5 +1,5 @@
-// trainer_state.json as transformers' Trainer writes it, for tools that read its log_history and its best
-// checkpoint. Written in full into every checkpoint, next to it, and at the end.
+// Writes trainer_state.json like transformers' Trainer, for tools that read its log_history and its best
+// checkpoint. It is written in full into every checkpoint, into the output folder, and at the end.
 #pragma once
 #include <optional>
 #include <string>
@@ -22,15 +22,15 @@ class TrainerState final : public Report {
  private:
   double metric(const EvalRow& row) const;
   void write_checkpointed(std::int64_t step, const std::string& to);
-  // The checkpoint of `saving`, if it is one, has no name yet.
+  // `saving`: step of a checkpoint that is being written and has no name yet; 0: none.
   void write(const Summary& now, bool ended, const std::string& to, std::int64_t saving) const;
-  bool is_there(std::int64_t step) const;  // a checkpoint
+  bool is_there(std::int64_t step) const;  // a checkpoint of this step exists
 
   std::string path_;
   RunHeader header_;
-  History rows_;  // of the whole run, the resumed part too
+  History rows_;  // of the complete run, with the rows before resuming
   std::optional<EvalRow> best_;
-  std::int64_t best_saved_ = 0;  // the step of the best checkpoint; 0: none
+  std::int64_t best_saved_ = 0;  // step of the best checkpoint; 0: none
 };
 
 }  // namespace ft

@@ -43,7 +43,7 @@ std::string Framing::frame(std::string_view record) {
   std::string out;
   for (bool first = true; first || !record.empty(); first = false) {
     std::size_t room = kBlock - at_ % kBlock;
-    if (room < kHeader) {  // too little for a header
+    if (room < kHeader) {  // too short for a header
       out.append(room, '\0');
       at_ += room;
       room = kBlock;
@@ -66,7 +66,7 @@ namespace {
 
 using namespace protobuf;  // NOLINT: this file writes messages
 
-// Field numbers of wandb_internal.proto: the kinds of a Record, and what the others hold.
+// Field numbers of wandb_internal.proto: the kinds of a Record, and the fields of the other messages.
 constexpr int kNumber = 1, kHistory = 2, kSummary = 3, kStats = 7, kMetric = 12, kRun = 17, kExit = 18,
               kHeaderRecord = 21, kEnvironment = 26;
 constexpr int kItemKey = 1, kItemNestedKey = 2, kItemJson = 16;
@@ -86,7 +86,7 @@ std::string timestamp(double seconds) {
          integer(2, static_cast<std::int64_t>((seconds - whole) * 1e9));
 }
 
-// One key, whole even where it holds a slash or a dot.
+// Returns one key, not split at slashes or dots.
 std::string item(int key_field, const std::string& name, const std::string& json) {
   return bytes(key_field, name) + bytes(kItemJson, json);
 }
@@ -105,7 +105,7 @@ std::string date(double seconds) {
   return {text.data(), size};
 }
 
-// The newest run's folder; empty: none.
+// Returns the newest run's folder; empty: none.
 std::string run_in(const std::string& folder) {
   std::string newest;
   std::error_code none;
@@ -116,7 +116,7 @@ std::string run_in(const std::string& folder) {
   return newest;
 }
 
-// transformers' names: eval/loss of an evaluation, train/loss of all else.
+// Returns transformers' names: eval/loss for an evaluation, train/loss for all else.
 Measures named(const Measures& numbers, bool evaluation) {
   Measures out;
   for (auto [name, value] : numbers) {
@@ -142,7 +142,8 @@ void Wandb::open(bool resumed) {
       join_path(folder_, there.empty() ? str("offline-run-", date(started_), "-", id_) : there);
   const std::string path = join_path(run, "run-" + id_ + ".wandb");
   std::error_code none;
-  for (const char* mark : {".synced", ".syncstate"}) fs::remove(path + mark, none);  // there will be more
+  // These marks are removed because the file gets rows that are not synced.
+  for (const char* mark : {".synced", ".syncstate"}) fs::remove(path + mark, none);
   file_ = RunFile(path, /*keep=*/false);
   records_ = rows_ = 0;
   file_.append(framing_.begin());
@@ -167,7 +168,7 @@ void Wandb::begin(const RunHeader& header) {
   put(kRun, run);
   put(kEnvironment, bytes(kOs, "Linux") + bytes(kStartedAt, timestamp(started_)) + bytes(kProgram, "ft") +
                         bytes(kHost, host_name()));
-  // As transformers does: the optimizer's step is every picture's axis, because W&B's own step counts rows.
+  // The optimizer's step is the axis of every chart, as in transformers, because W&B's step counts rows.
   put(kMetric, bytes(kMetricName, kAxis) + bytes(kMetricOptions, integer(kDefined, 1)));
   put(kMetric, bytes(kMetricGlob, "*") + bytes(kMetricStep, kAxis) +
                    bytes(kMetricOptions, integer(kStepSync, 1) + integer(kDefined, 1)));
@@ -193,7 +194,7 @@ void Wandb::system() {
   const Measures memory = system_memory();
   if (memory.empty()) return;
   std::string stats = bytes(kStatsTime, timestamp(seconds_since_1970()));
-  const std::array names{"memory_percent", "proc.memory.availableMB", "proc.memory.rssMB"};  // W&B's
+  const std::array names{"memory_percent", "proc.memory.availableMB", "proc.memory.rssMB"};  // W&B's names
   for (std::size_t i = 0; i < names.size(); ++i)
     stats += bytes(kStatsItem, item(kItemKey, names[i], json_text(Json(memory.at(i).second), -1)));
   put(kStats, stats);

@@ -1,5 +1,6 @@
-// An offline run of Weights & Biases: wandb/offline-run-DATE-ID/run-ID.wandb, which `wandb sync` sends. The
-// file is a chain of protocol buffers (wandb_internal.proto, type Record) in the framing of LevelDB's log.
+// Writes an offline run of Weights & Biases: wandb/offline-run-DATE-ID/run-ID.wandb, which `wandb sync`
+// sends. The file is a chain of protocol buffers (wandb_internal.proto, type Record) in the framing of
+// LevelDB's log.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,8 +14,9 @@ namespace ft {
 
 namespace wandb {
 
-// Frames the records of one file: blocks of 32 KiB; each piece of a record has its CRC-32 (of type and bytes,
-// zlib's), u16 length and u8 type (1 whole, 2 first, 3 middle, 4 last) before it, and none crosses a block.
+// Frames the records of one file in blocks of 32 KiB. Each piece of a record has its CRC-32 (of type and
+// bytes, zlib's), u16 length and u8 type (1 whole, 2 first, 3 middle, 4 last) before it. No piece crosses a
+// block.
 class Framing {
  public:
   std::string begin();  // the file's first seven bytes
@@ -28,10 +30,10 @@ class Framing {
 
 class Wandb final : public Report {
  public:
-  // The run lies in `folder`/offline-run-*.
+  // The run is in `folder`/offline-run-*.
   Wandb(std::string folder, WandbConfig config) : folder_(std::move(folder)), config_(std::move(config)) {}
 
-  // A resumed run keeps its id: the file begins again, with the rows that the run goes on from.
+  // A resumed run keeps its id; the file begins again with the earlier rows.
   void begin(const RunHeader& header) override;
   void step(const StepRow& row) override;
   void evaluation(const EvalRow& row) override;
@@ -48,7 +50,7 @@ class Wandb final : public Report {
   WandbConfig config_;
   std::string id_;
   double started_ = 0;                   // seconds since 1970
-  std::int64_t records_ = 0, rows_ = 0;  // of the file; of the history
+  std::int64_t records_ = 0, rows_ = 0;  // records in the file; rows in the history
   wandb::Framing framing_;
   RunFile file_;
 };
