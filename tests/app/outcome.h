@@ -1,4 +1,4 @@
-// What a command line of ft ended with and said, in this process.
+// The exit code and output of a command line of ft that runs in this process.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,8 +1,9 @@
-// The AVX-512 intrinsics that engine/cpu/kernels uses, written in AVX2: the very sources of the targets
-// avx512 and avx512_bf16 run, and are tested, on a CPU that has neither. Included before a kernel source
-// (-include), it declares them in that source's own namespace, where they hide the compiler's, and says that
-// AVX-512 is available. What each does: Intel's Intrinsics Guide and its Software Developer's Manual. An
-// intrinsic that is missing here calls the compiler's, which it refuses to compile without AVX-512.
+// The AVX-512 intrinsics that engine/cpu/kernels uses, written in AVX2. With them the same sources as for the
+// targets avx512 and avx512_bf16 run, and are tested, on a CPU that has neither. Included before a kernel
+// source (-include), this header declares the intrinsics in the source's namespace, where they hide the
+// compiler's, and defines __AVX512F__. Each intrinsic is described in Intel's Intrinsics Guide and its
+// Software Developer's Manual. An intrinsic that is missing here calls the compiler's, which the compiler
+// refuses without AVX-512.
 #pragma once
 #include <immintrin.h>
 
@@ -10,7 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-// After <immintrin.h>, which asks for it too.
+// Defined after <immintrin.h>, which tests it too.
 #define __AVX512F__ 1
 #undef _mm512_setr_ps  // macros, not functions
 #undef _mm512_setr_epi32
@@ -50,7 +51,7 @@ inline Lanes<__m256, __m512> halves(__m512 x) { return Lanes<__m256, __m512>(x);
 inline Lanes<__m256i, __m512i> halves(__m512i x) { return Lanes<__m256i, __m512i>(x); }
 inline Lanes<__m128i, __m256i> halves(__m256i x) { return Lanes<__m128i, __m256i>(x); }
 
-// A vector of two halves, and one of what f makes of the lower halves and of the upper ones.
+// joined() makes a vector of two halves. by_halves() applies f to the lower halves and to the upper halves.
 template <class V, class Half>
 inline V joined(Half lo, Half hi) {
   Lanes<Half, V> y;
@@ -73,14 +74,14 @@ inline __m512i words(F f, X... x) {
 
 inline __m512i _mm512_castps_si512(__m512 x) { return (__m512i)x; }
 inline __m512 _mm512_castsi512_ps(__m512i x) { return (__m512)x; }
-inline __m512i _mm512_castsi128_si512(__m128i x) {  // what is above is undefined
+inline __m512i _mm512_castsi128_si512(__m128i x) {  // the upper quarters are undefined
   Quarters y;
   for (__m128i& quarter : y.at) quarter = _mm_set1_epi32(static_cast<int>(0xdeadbeef));
   y.at[0] = x;
   return y.vector();
 }
 
-inline __m512i _mm512_castsi256_si512(__m256i x) {  // so is it here
+inline __m512i _mm512_castsi256_si512(__m256i x) {  // the upper half is undefined
   return joined<__m512i>(x, _mm256_set1_epi32(static_cast<int>(0xdeadbeef)));
 }
 inline __m256i _mm512_castsi512_si256(__m512i x) { return halves(x).at[0]; }
@@ -106,7 +107,7 @@ inline __m512i _mm512_setr_epi32(X... x) {
   return y.vector();
 }
 
-// Comparisons and choice
+// Comparisons and selection.
 template <int How>
 inline __mmask16 compared(__m512 a, __m512 b) {
   const auto which = halves(floats([](auto x, auto y) { return _mm256_cmp_ps(x, y, How); }, a, b));
@@ -125,7 +126,7 @@ inline __mmask16 _mm512_test_epi32_mask(__m512i a, __m512i b) {
   for (int i = 0; i < 16; ++i) mask |= (both.at[i] != 0 ? 1u : 0u) << i;
   return static_cast<__mmask16>(mask);
 }
-// All bits of the lanes that are in the mask.
+// Sets all bits of the lanes that are in the mask.
 inline __m512i lanes_of(__mmask16 m) {
   const __m512i bits =
       _mm512_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768);
@@ -140,7 +141,7 @@ inline __m512 _mm512_mask_blend_ps(__mmask16 m, __m512 no, __m512 yes) {
   return (__m512)_mm512_mask_mov_epi32((__m512i)no, m, (__m512i)yes);
 }
 
-// Memory. A masked access touches the lanes of the mask only.
+// Memory. A masked access touches only the lanes in the mask.
 template <class V>
 inline V read(const void* p) {
   V x;
@@ -180,7 +181,7 @@ inline void _mm256_mask_storeu_epi16(void* p, __mmask16 m, __m256i x) {
     if (m >> i & 1) std::memcpy(static_cast<std::uint16_t*>(p) + i, y.at + i, 2);
 }
 
-// Arithmetic
+// Arithmetic.
 inline __m512 _mm512_add_ps(__m512 a, __m512 b) {
   return floats([](auto x, auto y) { return _mm256_add_ps(x, y); }, a, b);
 }
@@ -238,7 +239,7 @@ inline __m512 _mm512_scalef_ps(__m512 a, __m512 b) {  // a 2^floor(b)
 inline __m512 _mm512_maskz_scalef_ps(__mmask16 m, __m512 a, __m512 b) {
   return (__m512)_mm512_mask_mov_epi32((__m512i)_mm512_setzero_ps(), m, (__m512i)_mm512_scalef_ps(a, b));
 }
-// Halves are added to each other until one lane is left.
+// Combines halves with f until one lane is left.
 template <class F>
 inline float reduced(__m512 a, F f) {
   Floats x(a);
@@ -253,7 +254,7 @@ inline float _mm512_reduce_max_ps(__m512 a) {
   return reduced(a, [](float x, float y) { return x > y ? x : y; });
 }
 
-// Bits
+// Bits.
 inline __m512i _mm512_and_si512(__m512i a, __m512i b) { return a & b; }
 inline __m512i _mm512_or_si512(__m512i a, __m512i b) { return a | b; }
 inline __m512i _mm512_add_epi32(__m512i a, __m512i b) {
@@ -272,7 +273,7 @@ inline __m512i _mm512_srlv_epi32(__m512i a, __m512i n) {
   return words([](auto x, auto y) { return _mm256_srlv_epi32(x, y); }, a, n);
 }
 
-// Orders
+// Orders of lanes.
 inline __m512i _mm512_unpacklo_epi32(__m512i a, __m512i b) {
   return words([](auto x, auto y) { return _mm256_unpacklo_epi32(x, y); }, a, b);
 }
@@ -285,7 +286,7 @@ inline __m512i _mm512_unpacklo_epi64(__m512i a, __m512i b) {
 inline __m512i _mm512_unpackhi_epi64(__m512i a, __m512i b) {
   return words([](auto x, auto y) { return _mm256_unpackhi_epi64(x, y); }, a, b);
 }
-// Two quarters of a, then two of b; two bits of `which` for each.
+// Takes two quarters of a, then two of b; each is chosen by two bits of `which`.
 inline __m512i _mm512_shuffle_i32x4(__m512i a, __m512i b, int which) {
   const Quarters x(a), y(b);
   Quarters z;
@@ -298,7 +299,7 @@ inline __m512i _mm512_permutexvar_epi32(__m512i which, __m512i a) {
   for (auto& lane : n.at) lane = x.at[lane & 15];
   return n.vector();
 }
-// Lane i is lane which[i] of a; with two, of a's lanes and then b's.
+// Lane i becomes lane which[i] of a; with two sources, of a's lanes followed by b's.
 inline __m512i _mm512_permutexvar_epi16(__m512i which, __m512i a) {
   ShortWords n(which);
   const ShortWords x(a);
@@ -321,7 +322,7 @@ inline __m512 _mm512_permutex2var_ps(__m512 a, __m512i which, __m512 b) {
   return (__m512)n.vector();
 }
 
-// Conversions
+// Conversions.
 inline __m512 _mm512_cvtepi32_ps(__m512i a) {
   return floats([](auto x) { return _mm256_cvtepi32_ps(x); }, a);
 }
@@ -361,7 +362,8 @@ inline __m256i _mm512_cvtps_ph(__m512 a, int how) {
 }
 
 #ifdef FT_BF16_DOT
-// Both instructions take denormals for zero, and the first gives none.
+// Replaces denormals by zero. Both bf16 instructions read denormals as zero, and the first one also writes
+// none.
 inline __m512 without_denormals(__m512 a) {
   return floats(
       [](auto x) {
@@ -371,7 +373,8 @@ inline __m512 without_denormals(__m512 a) {
       },
       a);
 }
-// c + the products of the upper halves of the words + those of the lower ones, rounded after each
+// Computes c + the products of the upper halves of the words + the products of the lower halves, rounded
+// after each addition.
 inline __m512 _mm512_dpbf16_ps(__m512 c, __m512bh a, __m512bh b) {
   const auto a_words = (__m512i)a, b_words = (__m512i)b;
   const auto upper = [](__m512i x) { return (__m512)(x & _mm512_set1_epi32(static_cast<int>(0xffff0000u))); };

@@ -1,5 +1,5 @@
-// The instructions of engine/cuda/kernels/tma.cuh, as NVIDIA's PTX ISA documents them, and the driver's maps
-// of matrices.
+// The instructions of engine/cuda/kernels/tma.cuh, as NVIDIA's PTX ISA documents them, and the driver's
+// descriptors of matrices.
 #include <cstring>
 #include <deque>
 #include <map>
@@ -14,11 +14,11 @@ namespace {
 constexpr unsigned kBarrierBytes = 8, kPanelAlign = 1024, kRowBytes = 128, kChunk = 16;
 
 struct Barrier {
-  int arrivals, missing;  // in this phase
-  std::int64_t bytes;     // that are announced and have not come
+  int arrivals, missing;  // `missing`: arrivals that the current phase still lacks
+  std::int64_t bytes;     // announced and not yet received
   unsigned phase;
   bool shown;
-  std::uint64_t content;  // of its memory, which nobody else may write
+  std::uint64_t content;  // value of its memory, which no other code may write
 };
 
 // The content of a CUtensorMap.
@@ -32,13 +32,13 @@ struct Box {
   Matrix matrix;
   int row, column;
   unsigned to, barrier;
-  int rank;  // of the block that it comes to
+  int rank;  // rank in the cluster of the block that receives it
 };
 
 using Place = std::pair<int, unsigned>;  // a block's rank in its cluster, and an address
 struct State {
   std::map<Place, Barrier> barriers;
-  std::deque<Box> boxes;  // on their way
+  std::deque<Box> boxes;  // requested and not yet received
 };
 State the_state;
 
@@ -47,7 +47,7 @@ std::uint64_t content_of(Place at) {
   std::memcpy(&content, shared_of(at.first) + at.second, sizeof content);
   return content;
 }
-// Returns null, and says why, if this is no barrier.
+// Returns the barrier at `at`, or null and in `wrong` the reason why there is none.
 Barrier* find(Place at, const char*& wrong) {
   const auto found = the_state.barriers.find(at);
   wrong = found == the_state.barriers.end()         ? "a barrier that has not been made"

@@ -1,5 +1,6 @@
-// Products as cuBLASLt documents them: D = alpha op(A) op(B) + beta C, all column-major. A pointer that is
-// less aligned than was said when the algorithm was chosen is a Fault; the real library would read wild.
+// Products as cuBLASLt documents them: D = alpha op(A) op(B) + beta C, all column-major. Throws Fault if a
+// pointer is less aligned than was declared when the algorithm was chosen; the real library would read out of
+// bounds.
 #include "tests/cuda_on_cpu/cublasLt.h"
 
 #include <algorithm>
@@ -52,7 +53,7 @@ bool is_algorithm(const cublasLtMatmulAlgo_t& a) {
 }
 const LtAlgorithm& about(const cublasLtMatmulAlgo_t& a) { return cuda_on_cpu::lt_algorithms()[number_of(a)]; }
 
-// Whether these are a product that there is.
+// Returns true if cuBLASLt has a product for these operands.
 bool is_product(const CublasLtDesc& desc, const CublasLtLayout& a, const CublasLtLayout& b,
                 const CublasLtLayout& c, const CublasLtLayout& d) {
   const bool ta = desc.a == CUBLAS_OP_T, tb = desc.b == CUBLAS_OP_T;
@@ -200,7 +201,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
         double& speed = clock_of_products();
         cuda_on_cpu::microseconds() += cuda_on_cpu::lt_algorithms()[number].microseconds / speed;
         speed = std::min(speed * quickening(), 4.0);
-        std::memset(workspace, 0xff, size < 4096 ? size : 4096);  // it may be used
+        std::memset(workspace, 0xff, size < 4096 ? size : 4096);  // a real product may use it
         const bool ta = t.a == CUBLAS_OP_T, tb = t.b == CUBLAS_OP_T;
         const std::uint64_t depth = ta ? A.rows : A.cols;
         for (std::uint64_t j = 0; j < D.cols; ++j)
@@ -243,7 +244,7 @@ LtCalls lt_calls() {
 
 namespace ft {
 
-void use_cuda_libraries(const std::string&) {}  // this is the library
+void use_cuda_libraries(const std::string&) {}  // the program is linked with this library
 
 }  // namespace ft
 

@@ -1,4 +1,4 @@
-// What ft uses of cuBLASLt, for machines without it: column-major products in plain loops.
+// The part of cuBLASLt that ft uses, for machines without it: column-major products in plain loops.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -37,7 +37,8 @@ using cublasLtMatmulDesc_t = struct CublasLtDesc*;
 using cublasLtMatrixLayout_t = struct CublasLtLayout*;
 using cublasLtMatmulPreference_t = struct CublasLtPreference*;
 struct cublasLtMatmulAlgo_t {
-  std::uint64_t data[8];  // a mark, its number, the alignments of A, B, C and D that it was chosen for, 0s
+  // a mark, the algorithm's number, the alignments of A, B, C and D that it was chosen for, zeros
+  std::uint64_t data[8];
 };
 struct cublasLtMatmulHeuristicResult_t {
   cublasLtMatmulAlgo_t algo;
@@ -82,24 +83,24 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t, const void
 
 namespace cuda_on_cpu {
 
-// An algorithm for products. All give the same numbers; that of number 0 is proposed first.
+// An algorithm for products. All algorithms give the same numbers; the heuristic proposes number 0 first.
 struct LtAlgorithm {
-  double microseconds;      // that any product takes
-  std::uint32_t alignment;  // of all operands, bytes
+  double microseconds;      // time of every product
+  std::uint32_t alignment;  // bytes, required of all operands
   std::size_t workspace = 0;
   std::uint32_t reduction = 0;
-  bool runs = true;  // false: cublasLtMatmul refuses what the check has taken
+  bool runs = true;  // false: cublasLtMatmul refuses although cublasLtMatmulAlgoCheck accepts
 };
 inline constexpr std::size_t kLtAlgorithms = 6;
 const std::array<LtAlgorithm, kLtAlgorithms>& lt_algorithms();
 
-// Each product from now on makes the next one so many times as fast, up to four times. 1: none does.
+// Makes each product from now on `by` times as fast as the one before, up to four times in all. 1: no change.
 void quicken_products(double by);
 
-struct LtCalls {  // of the whole process, so far
+struct LtCalls {  // counted over the process
   int heuristics = 0;
-  int descriptors = 0;                        // that there are
-  std::array<int, kLtAlgorithms> products{};  // by each algorithm
+  int descriptors = 0;                        // alive now
+  std::array<int, kLtAlgorithms> products{};  // runs of each algorithm
 };
 LtCalls lt_calls();
 

@@ -1,4 +1,4 @@
-// The driver's header, in place of NVIDIA's, as far as ft uses it.
+// Replaces NVIDIA's header of the driver, as far as ft uses it.
 #pragma once
 #include <cstdint>
 
@@ -15,7 +15,7 @@ enum CUtensorMapSwizzle { CU_TENSOR_MAP_SWIZZLE_NONE = 0, CU_TENSOR_MAP_SWIZZLE_
 enum CUtensorMapL2promotion { CU_TENSOR_MAP_L2_PROMOTION_NONE = 0, CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3 };
 enum CUtensorMapFloatOOBfill { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
 
-// Reached through cudaGetDriverEntryPointByVersion only.
+// Reached only through cudaGetDriverEntryPointByVersion.
 CUresult cuTensorMapEncodeTiled(CUtensorMap*, CUtensorMapDataType, cuuint32_t rank, void* address,
                                 const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
                                 const cuuint32_t* element_strides, CUtensorMapInterleave, CUtensorMapSwizzle,

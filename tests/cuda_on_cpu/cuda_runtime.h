@@ -1,10 +1,10 @@
-// What ft's CUDA sources use of CUDA, for machines that have neither a GPU nor CUDA: the very .cu files are
-// compiled for the host with this header in place of NVIDIA's. All threads of a block run as fibers of one
-// host thread, in an order that tests choose; blocks run one after another. Launches and copies wait until
-// somebody waits for them, as late as CUDA may run them. An error in a kernel becomes a Fault.
+// Replaces CUDA's header on machines that have neither a GPU nor CUDA: the same .cu files are compiled for
+// the host with this header. All threads of a block run as fibers of one host thread, in an order that tests
+// choose; blocks run one after another. Launches and copies are delayed until the host waits for them, the
+// latest time that CUDA allows. An error in a kernel becomes a Fault.
 //
-// Stricter than a GPU: blocks are whole warps, no thread may leave before a barrier that others reach, shared
-// memory is at most what the smallest GPU has, and device memory cannot be touched from the host.
+// Stricter than a GPU: a block consists of full warps, no thread may exit before a barrier that others reach,
+// shared memory is limited to that of the smallest GPU, and the host cannot access device memory.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -19,7 +19,7 @@
 #define __global__
 #define __device__
 #define __host__
-#define __shared__  // only in shared_memory(): its array is ours
+#define __shared__  // used only in shared_memory(), whose array is block_memory
 #define __align__(n) __attribute__((aligned(n)))
 #define __launch_bounds__(...)
 #define __grid_constant__
@@ -41,7 +41,7 @@ inline uint3 threadIdx, blockIdx;
 inline dim3 blockDim, gridDim;
 
 namespace ft::cuda {
-extern unsigned char block_memory[];  // what kernels declare as extern __shared__
+extern unsigned char block_memory[];  // memory that kernels declare as extern __shared__
 }
 
 namespace cuda_on_cpu {
@@ -52,38 +52,40 @@ struct Fault : std::runtime_error {
 enum class Order { forward, backward, shuffled };
 void set_order(Order);  // of threads between barriers, and of blocks
 
-// The GPU that there is: its compute capability, 8.0 or 9.0, and so how much shared memory a block may have.
+// The GPU's compute capability, 8.0 or 9.0, which decides how much shared memory a block may have.
 void set_capability(int major);
 int capability();
-constexpr int kGreatestPriority = -5;  // of a stream; 0 is the least
-void set_multiprocessors(int);         // that it has
-// Bytes that its driver counts as used, whatever is allocated; at first none.
+constexpr int kGreatestPriority = -5;  // of a stream; 0 is the lowest priority
+void set_multiprocessors(int);         // number on the GPU
+// Sets the bytes that the driver reports as used, in addition to allocations; 0 at first.
 void set_used(std::size_t bytes);
 
 enum class Meeting : std::uint8_t { sync, shuffle, vote, product, matrices };
-// The lanes of `mask` meet, leave their values and take that of lane `from`, or every lane's (all[32]).
+// The lanes of `mask` wait for each other and exchange values: exchange() returns the value of lane `from`,
+// exchange_all() fills in every lane's value.
 std::uint64_t exchange(Meeting, unsigned mask, std::uint64_t mine, int from);
 void exchange_all(Meeting, unsigned mask, std::uint64_t mine, std::uint64_t (&all)[32]);
 void block_barrier();
 int block_any(int mine);
-// Named barriers, 1 to 15: of `threads` that arrive, those that meet wait for the others.
+// Named barriers, 1 to 15, for `threads` arrivals in all: threads in meet_at() wait for the others, threads
+// in arrive_at() go on.
 void arrive_at(int barrier, int threads);
 void meet_at(int barrier, int threads);
 int lane();
-// What engine/cuda/kernels/mma.cuh says of the GPU's instructions; T: bf16 or f16.
+// The instructions of engine/cuda/kernels/mma.cuh; T: bf16 or f16.
 template <class T>
 void mma(T, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1);
 template <class T>
 unsigned pair_of(T, float low, float high);
 void load_matrices(unsigned (&m)[4], unsigned row, bool transposed);
-// What is copied lands as late as it may, when its thread waits for it, so that a wait that is missing
-// shows; in Order::backward as early as it may, at once, so that a slot that is still read shows.
+// Asynchronous copies. A copy is done as late as possible, when its thread waits for it, so that a missing
+// wait shows. In Order::backward it is done at once, so that overwriting data that is still read shows.
 void copy(unsigned to, const void* from, unsigned bytes, bool there);
 void commit_copies();
 void wait_for_copies(int under_way);
-// Products of warpgroups (engine/cuda/kernels/wgmma.cuh); d has n rows of 4, a_tile and b_tile are
-// descriptors. They are computed as late as possible, when their thread waits for them; in Order::backward as
-// early as possible, at once.
+// Products of warpgroups (engine/cuda/kernels/wgmma.cuh). d has n rows of 4; a_tile and b_tile are
+// descriptors. A product is computed as late as possible, when its thread waits for it; in Order::backward at
+// once.
 template <class T>
 void multiply_group(T, float (*d)[4], int n, const unsigned (&a)[4], std::uint64_t b_tile, bool b_down,
                     bool add);
@@ -93,20 +95,21 @@ void multiply_group(T, float (*d)[4], int n, std::uint64_t a_tile, std::uint64_t
 void commit_products();
 void wait_for_products(int under_way);
 void show_copies_to_products();
-// Barriers in shared memory and boxes that come into it (engine/cuda/kernels/tma.cuh). A box comes as late as
-// it may, when no thread can go on without it; in Order::backward at once; shuffled, one or the other.
+// Barriers in shared memory, and boxes that are fetched into it (engine/cuda/kernels/tma.cuh). A box is
+// received as late as possible, when no thread can go on without it; in Order::backward at once; in
+// Order::shuffled one or the other at random.
 void make_barrier(unsigned barrier, int arrivals);
 void show_barriers();
-void announce(unsigned barrier, unsigned bytes);  // and arrives
+void announce(unsigned barrier, unsigned bytes);  // also arrives at the barrier
 void arrive_in(int rank, unsigned barrier);
 void wait_for_phase(unsigned barrier, unsigned parity);
 void fetch_box(unsigned to, const std::uint64_t* map, int row, int column, unsigned barrier, bool for_all);
-// Blocks that run together, each with its shared memory.
+// Clusters: blocks that run together, each with its own shared memory.
 int cluster_rank();
 void meet_cluster();
-// How often eight lanes accessed shared memory together, for matrices and copies of 16 bytes, and how often
-// they had to repeat it because two of them wanted different words of one bank. Over all blocks since the
-// last reset.
+// `accesses`: how often eight lanes accessed shared memory together, for matrices and copies of 16 bytes.
+// `conflicts`: how often they had to repeat an access because two lanes wanted different words of one bank.
+// Counts all blocks since the last reset.
 struct SharedTraffic {
   std::int64_t accesses, conflicts;
 };
@@ -225,9 +228,9 @@ struct cudaLaunchConfig_t {
 namespace cuda_on_cpu {
 cudaError_t enqueue(const cudaLaunchConfig_t&, const void* kernel, std::function<void()> body);
 cudaError_t allow_shared(const void* kernel, int bytes);
-// Work that cuBLASLt would do on the GPU, in its turn.
+// Queues work of the stand-in for cuBLASLt on a stream.
 void enqueue(cudaStream_t, std::function<void()> work);
-// Whether all of it is device memory that was allocated and not freed.
+// Returns true if [p, p + bytes) is device memory that is allocated and not freed.
 bool on_device(const void* p, std::size_t bytes);
 }  // namespace cuda_on_cpu
 

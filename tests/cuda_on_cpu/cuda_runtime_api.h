@@ -1,4 +1,4 @@
-// What NVIDIA's other headers include, and what they name of it that ft does not use.
+// Included by NVIDIA's other headers. Declares the names that these use and ft does not.
 #pragma once
 #include "tests/cuda_on_cpu/cuda_runtime.h"
 

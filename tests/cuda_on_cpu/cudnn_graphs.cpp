@@ -23,7 +23,7 @@ using cuda_on_cpu::Fault;
 constexpr float kBeyond = std::numeric_limits<float>::quiet_NaN();
 int executed = 0;
 
-// A descriptor: what its attributes were set to, as bytes.
+// A descriptor: the values of its attributes, as bytes.
 struct Descriptor {
   cudnnBackendDescriptorType_t type;
   std::map<int, std::vector<std::byte>> set{};
@@ -70,13 +70,13 @@ std::size_t size_of(cudnnBackendAttributeType_t type) {
 
 Four four(const std::vector<std::int64_t>& v) { return {v.at(0), v.at(1), v.at(2), v.at(3)}; }
 
-// A tensor's elements, all of them, by its dimensions.
+// All elements of a tensor, by its dimensions.
 struct Values {
   Four dims{};
   std::vector<float> at{};
 
   explicit Values(Four d = {}) : dims(d), at(static_cast<std::size_t>(d[0] * d[1] * d[2] * d[3])) {}
-  // Where a dimension is 1, or heads are shared, others' indices mean the same element.
+  // Index of an axis of size 1 is ignored: broadcast dimensions and shared heads have one element for all.
   float& operator()(std::int64_t b, std::int64_t h, std::int64_t i, std::int64_t j) {
     const auto index = [&](std::size_t axis, std::int64_t n) { return dims[axis] == 1 ? 0 : n; };
     return at[static_cast<std::size_t>(
@@ -92,7 +92,7 @@ void each(const Four& dims, F f) {
         for (std::int64_t j = 0; j < dims[3]; ++j) f(b, h, i, j);
 }
 
-// One execution of a graph.
+// Executes a graph once.
 class Run {
  public:
   explicit Run(std::map<std::int64_t, void*> memory) : memory_(std::move(memory)) {}
@@ -120,7 +120,8 @@ class Run {
   static bool by_value(const Descriptor& t) { return t.has(CUDNN_ATTR_TENSOR_IS_BY_VALUE); }
   static bool between(const Descriptor& t) { return t.one<bool>(CUDNN_ATTR_TENSOR_IS_VIRTUAL); }
 
-  // f(element's place in memory, its value) for all that a ragged sequence has.
+  // Calls f(place in memory, value) for every element; of a ragged tensor only for the rows that a sequence
+  // has.
   template <class F>
   void each_place(const Descriptor& t, F f) {
     const Four dims = dims_of(t), strides = four(t.all<std::int64_t>(CUDNN_ATTR_TENSOR_STRIDES));
@@ -269,7 +270,7 @@ class Run {
     }
   }
 
-  // Along the last dimension, or over neighbouring heads.
+  // Reduces along the last dimension, or over neighbouring heads.
   void reduce(const Descriptor& op) {
     const auto by = op.part(CUDNN_ATTR_OPERATION_REDUCTION_DESC)
                         ->one<cudnnReduceTensorOp_t>(CUDNN_ATTR_REDUCTION_OPERATOR);
@@ -301,12 +302,13 @@ class Run {
   std::map<const Descriptor*, Values> between_;
 };
 
-// A plan's way to its graph: the configuration holds it where NVIDIA's holds an engine.
+// Returns the graph of a plan: the configuration holds it in place of NVIDIA's engine.
 const Descriptor& graph_of(const Descriptor& plan) {
   return *plan.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)->part(CUDNN_ATTR_ENGINECFG_ENGINE);
 }
 
-// A gradient's: 2 bytes for all pairs of rows and keys, as deterministic ones take.
+// Returns the workspace of a gradient: 2 bytes for each pair of a row and a key, as deterministic gradients
+// take.
 std::int64_t workspace_of(const Descriptor& plan) {
   const auto operations = graph_of(plan).all<const Descriptor*>(CUDNN_ATTR_OPERATIONGRAPH_OPS);
   constexpr std::size_t kForward = 20;  // operations, at most
@@ -354,7 +356,7 @@ cudnnStatus_t execute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan_of,
   const auto ids = pack.all<std::int64_t>(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS);
   const auto pointers = pack.all<void*>(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
   auto* workspace = pack.one<std::byte*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE);
-  // Numbers of the host are read now, what is on the GPU when it is the run's turn.
+  // Scalars in the host's memory are read now; device memory is read when the run executes.
   const auto numbers = std::make_shared<std::vector<float>>(ids.size());
   std::map<std::int64_t, void*> memory;
   for (std::size_t i = 0; i < ids.size(); ++i) {

@@ -12,8 +12,8 @@
 
 #include "tests/cuda_on_cpu/warp.h"
 
-// void cuda_on_cpu_switch(void** from, void* to): keeps the callee-saved registers on the stack that is left,
-// and takes them from the one that is entered. System V, x86-64.
+// void cuda_on_cpu_switch(void** from, void* to): saves the callee-saved registers on the old stack, and
+// restores them from the new stack. System V, x86-64.
 asm(R"(
 .text
 .globl cuda_on_cpu_switch
@@ -46,7 +46,7 @@ static void clear_poison(void*, std::size_t) {}
 #endif
 
 namespace ft::cuda {
-constexpr std::size_t kGuard = 1024;  // bytes behind what a launch asked for
+constexpr std::size_t kGuard = 1024;  // bytes behind the memory that a launch asked for
 alignas(1024) unsigned char block_memory[cuda_on_cpu::kMostSharedOf90 + kGuard];
 }  // namespace ft::cuda
 
@@ -60,42 +60,42 @@ constexpr unsigned kWholeWarp = ~0u;
 enum class State : std::uint8_t { ready, at_block, at_warp, at_named, at_phase, at_cluster, done };
 
 struct Fiber {
-  void* stack = nullptr;  // where it was left
+  void* stack = nullptr;  // the stack pointer at the last switch
   uint3 index{};
   State state = State::ready;
   Meeting meeting = Meeting::sync;
   unsigned mask = 0;
   std::uint64_t value = 0;
-  std::uint64_t met = 0;                            // the value when the whole warp met last
-  int named = 0;                                    // the barrier that it waits at
-  bool (*over)(int, unsigned, unsigned) = nullptr;  // the phase that it waits for
+  std::uint64_t met = 0;                            // its value when the full warp last met
+  int named = 0;                                    // the barrier at which it waits
+  bool (*over)(int, unsigned, unsigned) = nullptr;  // tests if the phase that it waits for is over
   unsigned barrier = 0, parity = 0;
 };
 struct Named {
   int arrived = 0, threads = 0;
 };
 
-// A block of the cluster that runs.
+// A block of the current cluster.
 struct Block {
   uint3 index{};
-  int any = 0, any_result = 0;  // of __syncthreads_or
+  int any = 0, any_result = 0;  // for __syncthreads_or
   std::array<Named, 16> named{};
-  std::vector<unsigned char> memory = {};  // shared, while another block runs
+  std::vector<unsigned char> memory = {};  // its shared memory while another block runs
 };
 
-// All of it belongs to the one host thread that runs kernels.
+// Used only by the one host thread that runs kernels.
 struct Machine {
   Order order = Order::forward;
   std::mt19937 random{1};
   std::byte* stacks = nullptr;
   std::vector<Fiber> fibers;
   std::size_t current = 0;
-  void* scheduler = nullptr;  // its stack, while a fiber runs
+  void* scheduler = nullptr;  // the scheduler's stack pointer while a fiber runs
   const std::function<void()>* body = nullptr;
   std::string fault;
   std::size_t shared = 0, threads = 0;  // of a block: bytes, and fibers
-  std::vector<Block> blocks;            // of the cluster that runs
-  std::size_t active = 0;               // whose shared memory is in block_memory
+  std::vector<Block> blocks;            // of the current cluster
+  std::size_t active = 0;               // the block whose shared memory is in block_memory
 
   Fiber& now() { return fibers[current]; }
   Block& block() { return blocks[current / threads]; }
@@ -137,13 +137,13 @@ void prepare(Fiber& f, std::size_t i, dim3 block) {
   const auto n = static_cast<unsigned>(i % m.threads);
   f.index = {n % block.x, n / block.x % block.y, n / (block.x * block.y)};
   auto* top = reinterpret_cast<void**>(m.stacks + (i + 1) * kStack);
-  *--top = nullptr;  // fiber_main has nowhere to return to; also aligns the stack as a call would
+  *--top = nullptr;  // fiber_main never returns; also aligns the stack as a call would
   *--top = reinterpret_cast<void*>(fiber_main);
   for (int r = 0; r < 6; ++r) *--top = nullptr;
   f.stack = top;
 }
 
-// The lanes of the warp of threads [w, w + 32) that have met go on.
+// Releases the lanes of the warp of threads [w, w + 32) that have met.
 bool release_warp(std::size_t w) {
   Machine& m = machine();
   bool any = false;
@@ -210,7 +210,7 @@ void order_of(std::vector<std::size_t>& all) {
   if (m.order == Order::shuffled) std::shuffle(all.begin(), all.end(), m.random);
 }
 
-// The shared memory of this block of the cluster comes into its place.
+// Copies the shared memory of the cluster's block `number` into block_memory.
 void activate(std::size_t number) {
   Machine& m = machine();
   if (m.active == number) return;
@@ -221,7 +221,7 @@ void activate(std::size_t number) {
   m.active = number;
 }
 
-// Those of n threads that are ready go on until they wait.
+// Runs each of the n threads that is ready until it waits. Returns true if any ran.
 bool run_ready(const std::size_t* threads, std::size_t n) {
   Machine& m = machine();
   bool moved = false;
@@ -238,7 +238,7 @@ bool run_ready(const std::size_t* threads, std::size_t n) {
   return moved;
 }
 
-// Warps go side by side.
+// Runs all warps of the cluster from barrier to barrier.
 bool run_together(std::vector<std::size_t>& order) {
   Machine& m = machine();
   if (m.order == Order::shuffled) {
@@ -252,7 +252,7 @@ bool run_together(std::vector<std::size_t>& order) {
   return moved;
 }
 
-// Each block goes as far as it can before the next one begins, and in it each warp.
+// Runs each block as far as possible before the next one begins, and within it each warp.
 bool run_backward(const std::vector<std::size_t>& order) {
   Machine& m = machine();
   bool moved = false;
@@ -300,7 +300,7 @@ void meet_cluster() {
   machine().now().state = State::at_cluster;
   machine().leave();
 }
-// The scheduler throws.
+// Returns to the scheduler, which throws the Fault.
 void give_up(const char* what) {
   machine().fault = what;
   for (;;) machine().leave();
@@ -350,9 +350,9 @@ void exchange_all(Meeting meeting, unsigned mask, std::uint64_t mine, std::uint6
   const std::size_t warp = m.current / 32 * 32;
   m.now().value = mine;
   wait_for_warp(meeting, mask);
-  const bool whole = mask == kWholeWarp;  // which does not meet again before all have read
+  const bool whole = mask == kWholeWarp;  // a full warp meets again only after all lanes have read `met`
   for (std::size_t l = 0; l < 32; ++l) all[l] = whole ? m.fibers[warp + l].met : m.fibers[warp + l].value;
-  if (!whole) wait_for_warp(meeting, mask);  // no thread writes the next value before all have read this one
+  if (!whole) wait_for_warp(meeting, mask);  // no lane writes its next value before all have read this one
 }
 std::uint64_t exchange(Meeting meeting, unsigned mask, std::uint64_t mine, int from) {
   if (!(mask >> from & 1)) give_up("a shuffle takes the value of a lane outside its mask");

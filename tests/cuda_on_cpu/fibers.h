@@ -1,4 +1,4 @@
-// Runs the blocks of one launch.
+// Runs the blocks of a launch.
 #pragma once
 #include <functional>
 
@@ -6,7 +6,7 @@
 
 namespace cuda_on_cpu {
 
-// Bytes of shared memory that a block may have: on sm_86, 89 and 120, the least of all; on sm_90.
+// Bytes of shared memory that a block may have: on sm_86, 89 and 120, the smallest of all; on sm_90.
 constexpr std::size_t kMostShared = 99 << 10, kMostSharedOf90 = 227 << 10;
 
 struct Launch {

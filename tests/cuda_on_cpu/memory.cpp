@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kGuard = 256, kAlign = 256;
 constexpr unsigned char kUntouched = 0xa7, kFresh = 0xff;  // fresh memory reads as NaN
-constexpr std::size_t kMostFresh = 32 << 20;  // larger allocations are left zero, so that they stay virtual
+// larger allocations stay zero, so that they take no real memory
+constexpr std::size_t kMostFresh = 32 << 20;
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// The memory of the GPUs. It is accessible only while queued work runs: a host that touches it dies at once.
-// Every allocation is followed by bytes that must not change.
+// Device memory. It is accessible only while queued work runs: a host that accesses it crashes at once. Every
+// allocation is followed by guard bytes that must not change.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -11,14 +11,14 @@ class Memory {
   static constexpr std::size_t kSpace = std::size_t{1} << 36;  // bytes
 
   Memory();
-  void* take(std::size_t bytes);  // null when there is none
-  bool give_back(void* p);        // whether it had been taken
-  // Whether all of it is memory that was taken and not given back.
+  void* take(std::size_t bytes);  // null if no memory is left
+  bool give_back(void* p);        // false if p was not allocated
+  // Returns true if [p, p + bytes) is memory that was taken and not given back.
   bool holds(const void* p, std::size_t bytes) const;
   bool reserved(const void* p) const { return p >= base_ && p < base_ + kSpace; }
-  void check_guards() const;  // a Fault when bytes behind an allocation have changed
+  void check_guards() const;  // throws Fault if guard bytes have changed
 
-  // Makes it readable and writable while it lives.
+  // Makes device memory readable and writable during its lifetime.
   class Open {
    public:
     explicit Open(Memory&);

@@ -23,7 +23,7 @@ namespace {
 
 enum class Kind : std::uint8_t { all_gather, reduce_scatter, all_reduce };
 
-struct Call {  // of all ranks
+struct Call {  // a collective of all ranks
   Kind kind{};
   NcclType type{};
   std::size_t count = 0;
@@ -37,7 +37,7 @@ struct Message {  // from one rank to another
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
   std::size_t bytes = 0;
-  bool leaves = false, arrives = false;  // the queue of the one, and of the other, has come to it
+  bool leaves = false, arrives = false;  // the sender's, and the receiver's stream has reached it
   bool done = false;
 };
 struct World {
@@ -45,16 +45,16 @@ struct World {
   std::size_t size = kNotKnown, joined = 0;
   std::map<std::uint64_t, std::shared_ptr<Call>> calls;
   std::map<std::pair<std::size_t, std::size_t>, std::map<std::uint64_t, std::shared_ptr<Message>>> messages;
-  std::map<std::uint64_t, std::map<int, std::shared_ptr<World>>> splits;  // by number, by color
-  std::map<std::uint64_t, std::size_t> splitting;                         // ranks that have called it
+  std::map<std::uint64_t, std::map<int, std::shared_ptr<World>>> splits;  // by number of the split, by color
+  std::map<std::uint64_t, std::size_t> splitting;                         // ranks that have called split
 };
 struct Member {
   std::shared_ptr<World> world;
   std::size_t rank = 0;
   int device = 0, whole_rank = 0;
-  std::shared_ptr<World> part = {};  // that it is splitting off
+  std::shared_ptr<World> part = {};  // the group that it is creating
   std::uint64_t calls = 0, splits = 0;
-  std::map<std::size_t, std::uint64_t> sent = {}, heard = {};  // messages, by the other rank
+  std::map<std::size_t, std::uint64_t> sent = {}, heard = {};  // counts of messages, by the other rank
   bool aborted = false, busy = false;
 };
 
@@ -85,7 +85,7 @@ std::size_t size_of(NcclType t) {
   }
 }
 
-// To another one's sum, in f32 or wider, and rounded.
+// Adds x to a sum of the same type. 16-bit sums are computed in f32 and rounded.
 template <class T>
 void add_to(T& sum, T x) {
   if constexpr (sizeof(T) == 2)
@@ -94,7 +94,7 @@ void add_to(T& sum, T x) {
     sum += x;
 }
 
-// In another order than that of the ranks: each part begins with the rank behind its owner.
+// Adds up in an order that differs from the ranks' order: each part begins with the rank behind its owner.
 template <class T>
 void add_up(const Call& c, std::vector<std::vector<std::byte>>& sums, std::size_t ranks, std::size_t each) {
   for (std::size_t owner = 0; owner < sums.size(); ++owner)
@@ -141,7 +141,7 @@ bool fails(const Member& m, std::uint64_t call) {
   return f.rank == m.whole_rank && call >= f.after;
 }
 
-// The queue has come to it; true once all have.
+// Records that the rank's stream has reached the collective. Returns true if all ranks' streams have.
 bool arrive(Member& m, Call& c, std::uint64_t number) {
   if (m.aborted) return true;
   if (state().fault.stuck && fails(m, number)) return false;
@@ -185,17 +185,17 @@ NcclResult give(NcclComm comm, Kind kind, const void* from, void* to, std::size_
   return NcclResult::in_progress;
 }
 
-// Calls between group_start and group_end, of one communicator and stream.
+// A message between group_start and group_end; all messages of a group have one communicator and stream.
 struct Given {
   NcclComm comm;
   std::size_t other, bytes;
-  const std::byte* from;  // or
+  const std::byte* from;  // null: it is received
   std::byte* to;
   cudaStream_t stream;
 };
 thread_local std::optional<std::vector<Given>> group;
 
-struct Ends {  // of a rank: which end of a message it is
+struct Ends {  // one of the two ends of a message
   std::shared_ptr<Message> message;
   bool sends;
 };
@@ -217,7 +217,7 @@ Ends end_of(Member& m, const Given& g) {
   return {message, sends};
 }
 
-// The queue has come to them; true once those of all the others have.
+// Records that the stream has reached these messages. Returns true if their other ends have been reached too.
 bool arrive(Member& m, const std::vector<Ends>& ends, std::uint64_t number) {
   if (m.aborted) return true;
   if (state().fault.stuck && fails(m, number)) return false;
@@ -291,7 +291,7 @@ NcclResult init(NcclComm* comm, int ranks, NcclId id, int rank, NcclConfig* conf
   *comm = join(world, static_cast<std::size_t>(rank), rank);
   return NcclResult::in_progress;
 }
-// How many a group has is known when all have said where they belong.
+// Creates the groups of a split. Their sizes are known once all ranks have called it.
 NcclResult split(NcclComm comm, int color, int key, NcclComm* part, NcclConfig*) {
   const Lock held = lock();
   Member& m = *comm->member;

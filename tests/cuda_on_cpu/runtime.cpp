@@ -1,4 +1,4 @@
-// Launches, copies and allocations. Kernels run where queues are emptied (streams.cpp), one at a time.
+// Launches, copies and allocations. streams.cpp runs the kernels, one at a time.
 #include <algorithm>
 #include <map>
 
@@ -155,7 +155,8 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, 
            std::memcpy(static_cast<std::byte*>(to) + r * to_pitch,
                        static_cast<const std::byte*>(from) + r * from_pitch, width);
        }});
-  // What is on the host is read when its turn comes: CUDA does not promise more, even of pageable memory.
+  // Memory of the host is read when the copy runs. CUDA does not promise an earlier time, even for pageable
+  // memory.
   if (kind == cudaMemcpyDeviceToHost && !is_pinned(to)) drain(held, s);
   return cudaSuccess;
 }

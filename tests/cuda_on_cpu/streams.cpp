@@ -35,7 +35,7 @@ bool may_begin(const CudaOnCpuStream& s) {
   return !s.works.empty() && (!s.works.front().ready || s.works.front().ready());
 }
 
-// Whether anything was done.
+// Runs the works of a stream that may begin. Returns true if any ran.
 bool advance(CudaOnCpuStream& s) {
   if (!may_begin(s)) return false;
   const Memory::Open open(memory());
@@ -139,7 +139,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* s, unsigned, int priority
   (*s)->priority = priority;
   return cudaSuccess;
 }
-// Work that nobody waits for never runs.
+// Drops work that the host did not wait for.
 cudaError_t cudaStreamDestroy(cudaStream_t s) {
   const Lock held = lock();
   s->progress->done = s->progress->given;

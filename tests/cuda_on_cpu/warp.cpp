@@ -20,11 +20,11 @@ struct Copy {
 struct Copies {
   std::vector<Copy> under_way;
   int groups = 0;              // committed
-  std::vector<unsigned> wide;  // where copies of 16 bytes went
+  std::vector<unsigned> wide;  // destinations of copies of 16 bytes
 };
 
-// What a thread brings to a product. The other lanes read it after they have met: it stays until the next but
-// one, before which all meet again.
+// A thread's operands of a product, which the other lanes read after they have met. There are two, so that
+// one is overwritten only after all lanes have met again.
 struct Fragments {
   float a[8], b[4];
 };
@@ -33,7 +33,7 @@ struct Operands {
   unsigned turn = 0;
 };
 
-struct State {  // of each thread, and of the launch
+struct State {  // of all threads, and of the launch
   std::vector<Copies> copies;
   std::vector<Operands> operands;
   SharedTraffic traffic{};
@@ -50,7 +50,8 @@ void land(const Copy& c) {
   landed(c.to);
 }
 
-// Eight lanes with 16 bytes each take one turn when they touch eight different groups of four banks.
+// Counts an access of up to eight lanes with 16 bytes each. It takes one turn if the lanes touch eight
+// different groups of four banks.
 void count(const unsigned* addresses, std::size_t n) {
   if (n == 0) return;
   std::array<std::vector<unsigned>, 8> groups;
@@ -81,7 +82,7 @@ void begin_block(std::size_t threads) {
   }
 }
 
-// The n-th copies of eight neighbouring lanes are made together.
+// Counts the accesses of 16-byte copies: the n-th copies of eight neighbouring lanes are one access.
 void count_copies() {
   const std::vector<Copies>& all = state().copies;
   for (std::size_t first = 0; first < all.size(); first += 8)
@@ -149,12 +150,12 @@ void mma(T, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   for (int i = 0; i < 4; ++i) mine.b[i] = half(i / 2 ? b1 : b0, i % 2);
   std::uint64_t all[32];
   exchange_all(Meeting::product, ~0u, reinterpret_cast<std::uint64_t>(&mine), all);
-  // Element k of a row or column is with lane k % 8 / 2 of its four, in pair k / 8 of that lane.
+  // Element k of a row or column belongs to lane k % 8 / 2 of its four lanes, in pair k / 8 of that lane.
   const auto of = [&](int four, int k) {
     return reinterpret_cast<const Fragments*>(all[4 * four + k % 8 / 2]);
   };
   const int g = lane() / 4, t = lane() % 4;
-  float rows[2][16], columns[2][16];  // of a: g, g + 8; of b: 2 t, 2 t + 1
+  float rows[2][16], columns[2][16];  // rows g, g + 8 of a; columns 2 t, 2 t + 1 of b
   for (int k = 0; k < 16; ++k)
     for (int i = 0; i < 2; ++i) {
       rows[i][k] = of(g, k)->a[2 * (i + k / 8 * 2) + k % 2];

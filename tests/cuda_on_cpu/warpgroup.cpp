@@ -13,14 +13,15 @@ namespace {
 constexpr int kDepth = 16;
 using Row = std::array<float, kDepth>;
 
-// A matrix in shared memory: its place and strides in bytes, as a descriptor has them.
+// A matrix in shared memory: its address and strides in bytes, decoded from a descriptor.
 struct Matrix {
   unsigned at, panels, eights;
   explicit Matrix(std::uint64_t d) : at(bytes(d)), panels(bytes(d >> 16)), eights(bytes(d >> 32)) {
     if (d >> 62 != 1) give_up("a product's operand is not swizzled by 128 bytes");
   }
   static unsigned bytes(std::uint64_t sixteens) { return static_cast<unsigned>(sixteens & 0x3fff) << 4; }
-  // Element k of a row, 64 elements being 128 bytes; and, `down`, of a column: its rows are those of memory.
+  // Returns the address of element k of a row; 64 elements take 128 bytes. With `down`, of element k of a
+  // column: the matrix is stored by columns.
   unsigned place(int row, int k, bool down) const {
     const auto r = static_cast<unsigned>(row), c = static_cast<unsigned>(k);
     const unsigned linear = down ? at + r / 64 * panels + r % 64 * 2 + c / 8 * eights + c % 8 * 128
@@ -31,7 +32,7 @@ struct Matrix {
 
 struct Product {
   float (*d)[4];
-  int n;  // eights of columns
+  int n;  // columns / 8
   bool in_registers, a_down, down, add;
   std::array<Row, 2> rows;  // of this lane's fragment
   std::uint64_t a, b;
@@ -43,11 +44,11 @@ struct Product {
 struct Thread {
   std::vector<Product> under_way;
   int groups = 0;                        // committed
-  std::vector<std::size_t> unseen = {};  // what its copies have written since the last fence
+  std::vector<std::size_t> unseen = {};  // chunks that its copies have written since the last fence
 };
 struct State {
   std::vector<Thread> threads;
-  std::vector<bool> unseen;  // chunks of shared memory, block by block
+  std::vector<bool> unseen;  // by chunk of shared memory, block by block
 };
 State the_state;
 
@@ -115,11 +116,11 @@ void show_copies_to_products() {
     the_state.unseen[chunk] = false;
 }
 
-// Lane 4 g + t has of a the columns 2t, 2t + 1 and 2t + 8, 2t + 9 of rows g and g + 8: as in mma.
+// Lane 4 g + t holds columns 2t, 2t + 1 and 2t + 8, 2t + 9 of rows g and g + 8 of a, as in mma.
 template <class T>
 void multiply_group(T, float (*d)[4], int n, const unsigned (&a)[4], std::uint64_t b, bool b_down, bool add) {
   Product p{d, n, true, false, b_down, add, {}, 0, b, 0, 0, element<T>};
-  std::uint64_t words[2][32];  // the first and the last two of each lane
+  std::uint64_t words[2][32];  // the first and the last two words of each lane
   exchange_all(Meeting::product, ~0u, a[0] | std::uint64_t{a[1]} << 32, words[0]);
   exchange_all(Meeting::product, ~0u, a[2] | std::uint64_t{a[3]} << 32, words[1]);
   for (std::size_t half = 0; half < 2; ++half)
@@ -144,7 +145,7 @@ void commit_products() { ++the_state.threads[thread()].groups; }
 void wait_for_products(int under_way) {
   Thread& mine = the_state.threads[thread()];
   const auto done = [&](const Product& p) { return p.group < mine.groups - under_way; };
-  // Reading faults leaves the fiber: nothing is erased before.
+  // A fault leaves the fiber, so erase only after all products are computed.
   for (const Product& p : mine.under_way)
     if (done(p)) compute(p);
   std::erase_if(mine.under_way, done);

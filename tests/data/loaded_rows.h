@@ -1,4 +1,4 @@
-// Rows of one file, read as a run reads them with the small tokenizer, whose words are Ada, has and letters.
+// Reads the rows of one file as a run does, with the small tokenizer, whose words are Ada, has and letters.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -33,7 +33,7 @@ class LoadedRows : public testing::Test {
   std::string error(const std::string& text, Exit code = Exit::input) {
     return error_of(code, [&] { load(text); });
   }
-  // The tokens of a sample, and those that are trained; the others as "|".
+  // Returns the tokens of a sample, and then its trained tokens with "|" for the others.
   std::string text_of(const Dataset& data, std::int64_t i = 0) const {
     return tokenizer->decode(std::vector<std::int32_t>(data[i].input_ids.begin(), data[i].input_ids.end()),
                              false);

@@ -1,4 +1,4 @@
-// A folder of files for one test, removed at its end, and what a test needs to speak of errors.
+// A folder of files for one test, removed at its end, and error_of() for tests of errors.
 #pragma once
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -37,8 +37,8 @@ class Scratch {
   std::filesystem::path folder_;
 };
 
-// The text of the UserError that `what` throws; fails the test when it throws none, or with another exit
-// code.
+// Returns the text of the UserError that `what` throws; fails the test if it throws none, or one with another
+// exit code.
 template <class What>
 std::string error_of(Exit code, const What& what) {
   try {

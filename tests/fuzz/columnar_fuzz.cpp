@@ -1,5 +1,4 @@
-// A target of libFuzzer (.ci/fuzz): whatever the bytes of a Parquet or Arrow file are, they are rows or an
-// error that names it.
+// libFuzzer: any bytes as a Parquet or Arrow file. They give rows, or an error that names the file.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -11,9 +10,9 @@
 
 namespace {
 
-constexpr int kRows = 2000;  // a few bytes may say that a value comes a million times
+constexpr int kRows = 2000;  // a few bytes may say that a value is repeated a million times
 
-// A file in memory that holds the bytes; readers take a path.
+// A file in memory that contains the bytes; readers take a path.
 class MemoryFile {
  public:
   MemoryFile(const std::uint8_t* data, std::size_t size) : fd_(::memfd_create("fuzz", 0)) {

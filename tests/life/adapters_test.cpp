@@ -1,5 +1,5 @@
-// Kinds of adapters from outside: the plan is what is measured; ranks, stages, recomputation and a resumed
-// run give the same bits; what they leave is merged, and mixed.
+// Kinds of adapters, tested from outside: the plan equals the measurement; ranks, stages, recomputation and a
+// resumed run give the same bits; resulting adapters can be merged and mixed.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -34,7 +34,7 @@ Json config_of(const Kind& k) {
   return {{"lora", Json::parse(k.lora)}, {"training", Json::parse(k.training)}};
 }
 
-// The sum over the first or the last epoch.
+// Returns the sum over the first or the last epoch.
 double sum_of(const std::vector<double>& losses, bool first) {
   const std::ptrdiff_t each = std::ptrdiff_t(losses.size()) / 4;
   const auto begin = first ? losses.begin() : losses.end() - each;
@@ -75,8 +75,8 @@ TEST_P(Adapters, TrainOnWeightsIn4Bits) {
   EXPECT_LT(sum_of(losses(w / "out"), false), sum_of(losses(w / "out"), true));
 }
 
-// A merge that says by how much it is off says enough to explain it.
-TEST(MergedAdapters, DifferByWhatIsExplained) {
+// A merge that reports a difference from its inputs also explains it.
+TEST(MergedAdapters, ReportedDifferencesAreExplained) {
   const Workplace w("llama-gqa", {{"lora", {{"r", 4}, {"init_lora_weights", false}, {"lora_alpha", 64}}}});
   ASSERT_EQ(w.train({"training.max_steps=1"}), 0) << w.says();
   ASSERT_EQ(w.run({"quantize", "--model", "model", "--output", "packed"}), 0) << w.says();

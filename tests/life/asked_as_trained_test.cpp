@@ -1,5 +1,5 @@
-// A result is asked as its rows were written: ft chat, generate and serve after training on plain pairs, on
-// instructions and on conversations.
+// A trained model is prompted in the form of its training rows: ft chat, generate and serve after training on
+// plain pairs, on instructions and on conversations.
 #include <gtest/gtest.h>
 
 #include "tests/life/served.h"
@@ -74,7 +74,7 @@ TEST(AskedAsTrained, PlainPairsAreAskedWithoutTheModelsTemplate) {
   turns.push_back({{"role", "assistant"}, {"content", "two"}});
   turns.push_back({{"role", "user"}, {"content", "three"}});
   EXPECT_EQ(ask(turns).status, 400);
-  // The model itself has its template.
+  // The base model still has its template.
   EXPECT_EQ(server.post(kChat, {{"model", "base"}, {"messages", turns}}).status, 200);
 }
 
@@ -132,7 +132,7 @@ TEST(AskedAsTrained, TextsSayNothing) {
   EXPECT_EQ(w.kept(), "");
 }
 
-// A base model ends at </s>; the template of its conversations closes turns with another token.
+// A base model ends at </s>; the chat template of its training data closes turns with another token.
 TEST(AskedAsTrained, CompleteModelsEndWhereTheTemplateClosesATurn) {
   const Chatty w(
       "{\"messages\": [{\"role\": \"user\", \"content\": \"one\"}, {\"role\": \"assistant\", "

@@ -1,4 +1,4 @@
-// ft chat on a terminal, from the outside.
+// ft chat on a terminal, tested from outside.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -12,7 +12,7 @@
 namespace ft::test {
 namespace {
 
-// The demo's model, made to talk on and on.
+// The demo's model, changed so that its answers never end.
 struct Talker : TempFolder {
   Talker() {
     fs::copy(source_path("configs/demo/base"), *this / "model", fs::copy_options::recursive);
@@ -47,7 +47,7 @@ TEST(Chat, ControlCStopsTheAnswerAndNotTheProgram) {
 TEST(Chat, ControlCWhereNothingIsAnsweredEndsItTheSecondTime) {
   const Talker talker;
   Terminal terminal(talker.chat());
-  // A person does not press a key in the millisecond between the prompt and the wait for what is typed.
+  // A person does not press a key in the millisecond between the prompt and the read.
   const auto press_control_c = [&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     terminal.type("\x03");
@@ -55,7 +55,7 @@ TEST(Chat, ControlCWhereNothingIsAnsweredEndsItTheSecondTime) {
   terminal.until_it_asks();
   press_control_c();
   EXPECT_NE(terminal.until_it_asks().find("again"), std::string::npos);
-  terminal.type("one two\n");  // it goes on, and counts anew
+  terminal.type("one two\n");  // the chat goes on, and the next Control-C is a first one again
   terminal.until([](const std::string& shown) { return shown.size() > 60; });
   terminal.type("\x03");
   terminal.until_it_asks();

@@ -1,4 +1,5 @@
-// Optimizers with device=cuda, whose GPU is the host: near the CPU's, and the same bits wherever states live.
+// Optimizers with device=cuda, compiled for the host: near the CPU's, and the same bits in every place of the
+// states.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +17,7 @@ struct Result {
 
 struct Chosen {
   const char *name, *arguments = "";
-  double apart = 1e-5;  // from the CPU's losses
+  double apart = 1e-5;  // largest difference from the CPU's losses
 
   Result trained(const Workplace& w, std::vector<std::string> more) const {
     more.insert(more.end(), {"--overwrite", "training.max_steps=6", "training.bf16=false",

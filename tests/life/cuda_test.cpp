@@ -1,4 +1,4 @@
-// Runs from the outside with device=cuda, whose GPU is the host: what a person sees is what the CPU gives.
+// Runs with device=cuda, compiled for the host, tested from outside: their output is the CPU's.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -14,7 +14,7 @@ const Json kLoraRun = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}},
                        {"data", {{"val_set_size", 2}}},
                        {"evaluation", {{"eval_strategy", "epoch"}}}};
 
-// The losses of a run with these overrides, which must end well.
+// Returns the losses of a run with these overrides, which must succeed.
 std::vector<double> losses_of(const Workplace& w, std::vector<std::string> overrides) {
   overrides.insert(overrides.begin(), "--overwrite");
   EXPECT_EQ(w.train(overrides), 0) << w.says();
@@ -122,7 +122,7 @@ TEST(CudaLife, TunedProductsAreKeptForTheNextRun) {
   EXPECT_GT(rows(w / "tuned.jsonl").size(), 10u);
   EXPECT_EQ(losses_of(w, {"device=cuda", tuned}), first);
   EXPECT_TRUE(contents(w / "tuned.jsonl") == lines);
-  EXPECT_EQ(first, usual);  // which algorithm it is makes no difference here
+  EXPECT_EQ(first, usual);  // all algorithms have the same results here
   EXPECT_EQ(w.run({"eval", "--config", "run.json", "device=cuda", tuned}), 0) << w.says();
 }
 
@@ -148,7 +148,7 @@ std::vector<std::string> launched(const std::string& ranks, std::vector<std::str
   return command;
 }
 
-// Each rank has a GPU; what they say to each other passes through the host.
+// Each rank has a GPU; they communicate through the host.
 TEST(CudaRanks, AllStagesAreTheTrainingOfCpus) {
   for (const Json& config : {kLora, kFull}) {
     const Workplace w("llama", config);
@@ -174,7 +174,8 @@ TEST(CudaRanks, AllStagesAreTheTrainingOfCpus) {
   }
 }
 
-// Signs and codes: what rounding turns is sent otherwise, so the two are near only.
+// 1-bit Adam's signs and 8-bit codes are discontinuous: a rounding error may change them, so results are only
+// near.
 TEST(CudaRanks, SendLessAsOnTheCpu) {
   for (const auto& settings : std::vector<std::vector<std::string>>{
            {"training.optim=onebit_adam", "training.optim_args=freeze_step=3", "zero_stage=1"},
@@ -197,7 +198,7 @@ TEST(CudaRanks, SendLessAsOnTheCpu) {
   }
 }
 
-// Each product is in the file once, whichever rank was first.
+// Each product is in the file once, whichever rank timed it first.
 TEST(CudaRanks, ShareTheFileOfTunedProducts) {
   const Workplace w("llama", kLora);
   const auto trained = [&] {
@@ -241,7 +242,7 @@ std::vector<std::string> home(const std::string& what, const std::string& device
   return s;
 }
 
-// On a single GPU, whose queue does everything as late as it may.
+// On a single GPU whose queue does all work as late as possible.
 TEST(CudaHomes, AreTheSameTraining) {
   const std::string small = "zero_optimization.stage3_param_persistence_threshold=0";
   for (const auto& [config, more] : {std::pair{kFull, "training.bf16=true"},
@@ -287,7 +288,8 @@ TEST(CudaHomes, ArePlannedToTheByte) {
     EXPECT_GT(measured["host"].get<std::int64_t>(), 0);
     for (const char* moved : {"to_device_per_step", "to_host_per_step"}) {
       EXPECT_GT(row.at(moved).get<std::int64_t>(), 0);
-      if (more.back() == "training.gradient_checkpointing=offload") {  // as long as the batches are
+      // depends on the lengths of the batches
+      if (more.back() == "training.gradient_checkpointing=offload") {
         EXPECT_GE(planned.at(moved).get<std::int64_t>(), row.at(moved).get<std::int64_t>()) << moved;
       } else {
         EXPECT_EQ(planned.at(moved), row.at(moved)) << moved;

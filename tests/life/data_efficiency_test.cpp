@@ -1,5 +1,5 @@
-// Data efficiency from the outside: a curriculum and random-LTD together are the same training however it is
-// split, resumed and recomputed, the plan is measured to the byte, and mistakes are named.
+// Data efficiency, tested from outside: a curriculum and random-LTD together are the same training however it
+// is split, resumed and recomputed; the plan is measured to the byte, and mistakes are named.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,7 +9,7 @@
 namespace ft::test {
 namespace {
 
-// Samples have 5 to 19 tokens, and the models 2 layers; 8 steps a pass, of 4.
+// Samples have 5 to 19 tokens and models have 2 layers; a pass has 8 steps of 4 samples.
 Json both(const std::string& model_type) {
   const Json metric = {{"min_difficulty", 6},
                        {"max_difficulty", 18},
@@ -42,7 +42,7 @@ Json with(const Json& base, const std::string& model_type) {
 }
 Json t5_with(const std::string& model_type) {
   Json config = with(kFull, model_type);
-  config["data"]["max_seq_length"] = nullptr;  // takes Workplace's away
+  config["data"]["max_seq_length"] = nullptr;  // removes Workplace's setting
   config["data"]["max_source_length"] = 64;
   return config;
 }
@@ -103,8 +103,7 @@ TEST(DataEfficiencyLife, ThePlanIsMeasuredToTheByte) {
     }
 }
 
-// Cut to the step's length, and chosen by how rare their tokens are: an eighth of the 24 samples at first,
-// all in the end.
+// A curriculum by length and by the rarity of tokens: an eighth of the 24 samples at first, all in the end.
 Json choosing(Json config) {
   const Json rarity = {{"difficulty_type", "percentile"},
                        {"clustering_type", "schedule_based"},
@@ -147,7 +146,7 @@ TEST(DataEfficiencyLife, ChosenSamplesAreTheSameResumedAndSplit) {
   }
 }
 
-TEST(DataEfficiencyLife, WhatCannotBeChosenIsNamed) {
+TEST(DataEfficiencyLife, ImpossibleChoicesAreNamed) {
   const std::string rarity =
       "data_efficiency.data_sampling.curriculum_learning.curriculum_metrics.vocabularyrarity.";
   const Workplace w("llama", choosing(with(kLora, "decoder")));

@@ -1,4 +1,4 @@
-// DeepSpeed's file from the outside: every command about a run takes it.
+// DeepSpeed's file, tested from outside: every command about a run accepts it.
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"

@@ -1,4 +1,4 @@
-// ft doctor on one machine, and with hosts that are not what they should be.
+// ft doctor on one machine, and with faulty hosts.
 #include <gtest/gtest.h>
 
 #include "tests/life/ssh.h"
@@ -52,7 +52,7 @@ TEST(Doctor, MeasuresTheFolderOfOffload) {
   EXPECT_EQ(finding(Json::parse(out_of(w))["machines"][0], "offload")["health"], "bad");
 }
 
-TEST(Doctor, WhoCannotBeReachedIsNamed) {
+TEST(Doctor, UnreachableHostsAreNamed) {
   const Workplace w("llama");
   const FakeSsh ssh(w, "echo 'Permission denied (publickey).' >&2\nexit 255\n");
   std::ofstream(w / "hosts") << "node-a\nlocalhost\n";

@@ -1,5 +1,5 @@
-// Adapters that begin as their data says (lora.init_lora_weights=eva): as PEFT begins them, whatever ranks
-// and stage; a resumed run is the same run; what cannot be is refused by name.
+// Adapters initialized from data (lora.init_lora_weights=eva): as in PEFT, with any number of ranks in any
+// stage; a resumed run is the same run; impossible settings are refused by name.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,7 +17,7 @@ Json config_of(const std::string& name) {
   return {{"lora", Json::parse(contents(golden(name) / "lora.json"))}, {"data", {{"shuffle", false}}}};
 }
 
-// One step that changes nothing but B.
+// Trains one step at a rate so small that A keeps its initial values.
 const std::vector<std::string> kOnlyBegins = {"training.max_steps=1", "training.learning_rate=1e-30"};
 
 std::map<std::string, std::vector<float>> down_matrices(const fs::path& folder) {

@@ -1,4 +1,4 @@
-// Ranks among which experts are dealt out, from the outside: the training of ranks that have all of them.
+// Ranks with sharded experts, tested from outside: the same training as of ranks with all experts.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -79,7 +79,7 @@ TEST_P(ExpertRanks, AreOne) {
       one);
 }
 
-// Micro-batches alike, so that every rank has the most at the same time.
+// Micro-batches of equal shape, so that all ranks have their peak memory at the same time.
 TEST_P(ExpertRanks, TakeThePlannedMemory) {
   for (const int stage : {0, 3}) {
     const Workplace w("mixtral", GetParam());
@@ -104,8 +104,9 @@ TEST_P(ExpertRanks, TakeThePlannedMemory) {
   }
 }
 
-// Saved by ranks with experts of their own, or by one rank, and continued by the others.
-TEST_P(ExpertRanks, SaveWhatAnyOthersLoad) {
+// Checkpoints of ranks with sharded experts are continued by one rank with all experts, and the other way
+// round.
+TEST_P(ExpertRanks, SaveCheckpointsThatOtherRanksLoad) {
   const Words saving = {"checkpointing.save_strategy=steps", "checkpointing.save_steps=4"};
   const Trained one = train_on("mixtral", GetParam(), 1, 0, 4, {});
   for (const bool dealt_first : {false, true}) {
@@ -123,7 +124,7 @@ TEST_P(ExpertRanks, SaveWhatAnyOthersLoad) {
   }
 }
 
-// The same once more, bit for bit.
+// With the same number of ranks, a resumed run gives the same bits.
 TEST(ExpertRanks, ResumeBitForBit) {
   const Words saving = with(kSteps, {"checkpointing.save_strategy=steps", "checkpointing.save_steps=4"});
   const Workplace w("qwen3-moe", kAllWeights);
@@ -136,7 +137,7 @@ TEST(ExpertRanks, ResumeBitForBit) {
   EXPECT_TRUE(contents(w / "out/model.safetensors") == contents(w / "out2/model.safetensors"));
 }
 
-// Each rank of a micro-batch's sequences sends its own rows.
+// Ranks that share sequences send only their own rows.
 TEST(ExpertRanks, ShareSequencesToo) {
   const Trained one = train_on("mixtral", kAllWeights, 1, 0, 2, {});
   expect_same(
@@ -185,7 +186,7 @@ TEST(ExpertRanks, AKilledOneIsNamed) {
   EXPECT_NE(w.says().find("[0] rank 1 on "), std::string::npos) << w.says();
 }
 
-TEST(ExpertRanks, SayWhatTheyCannotDeal) {
+TEST(ExpertRanks, RefuseUnsupportedSettings) {
   const auto said = [](const std::string& golden, int ranks, const Words& more) {
     const Workplace w(golden, kAllWeights);
     EXPECT_EQ(w.run(command(ranks, 1, 1, more)), 2) << w.says();

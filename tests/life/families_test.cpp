@@ -1,5 +1,5 @@
-// Each family from outside: the plan is what is measured, recomputation, ranks, stages and a resumed run give
-// the same bits, and weights in 4 bits train.
+// Each family of models, tested from outside: the plan equals the measurement, recomputation, ranks, stages
+// and a resumed run give the same bits, and weights in 4 bits train.
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"
@@ -30,7 +30,7 @@ TEST_P(Families, AreMeasuredAsPlannedAndResumeBitwise) {
   }
 }
 
-// A table that is also the head is reduced in another order where gradients are sharded.
+// The gradients of a table that is also the head are added in another order if they are sharded.
 TEST_P(Families, RanksAndRecomputationAreTheSameTraining) {
   for (const Json& config : {kLora, kFull}) {
     const Result plain = result_of(GetParam(), config, 2, 0, 1, {"training.gradient_checkpointing=false"});

@@ -1,10 +1,11 @@
-// Preloaded into ft, a disk that misbehaves below its offload files. FT_FAULTS holds words:
-//   read:N, write:N   the N-th of them fails with EIO
-//   short             each moves only a part of what was asked for, not whole blocks
-//   slow:MS           each takes some milliseconds longer
-//   full              no room when a file is made
-//   indirect          the file system refuses O_DIRECT
-//   uring:ERRNO       the kernel refuses io_uring with this number
+// A library that is preloaded into ft and simulates a faulty disk below its offload files. FT_FAULTS holds
+// words:
+//  read:N, write:N   the N-th read or write fails with EIO
+//  short             each transfer moves only a part of the bytes, not in full blocks
+//  slow:MS           each transfer takes some milliseconds longer
+//  full              no room when a file is created
+//  indirect          the file system refuses O_DIRECT
+//  uring:ERRNO       the kernel refuses io_uring with this number
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -22,7 +23,7 @@
 
 namespace {
 
-// The number in "word:7"; 1 without one; 0: the word is not there.
+// Returns the number in "word:7"; 1 without a number; 0 if the word is absent.
 int fault(const std::string& word) {
   const char* all = std::getenv("FT_FAULTS");
   std::istringstream in(all ? all : "");
@@ -48,7 +49,7 @@ int remember(int fd, int flags) {
 
 std::atomic<int> reads, writes;
 
-// Waits if the disk is slow. Whether this transfer fails.
+// Waits if the disk is slow. Returns true if this transfer fails.
 bool fails(bool put) {
   if (const int ms = fault("slow")) std::this_thread::sleep_for(std::chrono::milliseconds(ms));
   return ++(put ? writes : reads) == fault(put ? "write" : "read");
@@ -62,7 +63,7 @@ ssize_t transfer(const char* name, int fd, Data* data, std::size_t bytes, off_t 
     if (fails(put)) return errno = EIO, -1;
     bytes = part_of(bytes);
   }
-  // What is not whole blocks cannot be asked for past the page cache: the answer is cut.
+  // O_DIRECT transfers only full blocks, so the size is rounded down.
   const std::size_t whole = bytes / 512 * 512;
   return original<F>(name)(fd, data, is_offload_file(fd) && whole > 0 ? whole : bytes, at);
 }
@@ -106,8 +107,8 @@ int io_uring_queue_init(unsigned entries, io_uring* ring, unsigned flags) {
   return original<int(unsigned, io_uring*, unsigned)>("io_uring_queue_init")(entries, ring, flags);
 }
 
-// What is about to be given to the kernel is changed: it moves less, or touches what nobody may touch, which
-// the kernel calls EIO (byte 0 of the process's memory).
+// Changes requests before the kernel sees them: they move fewer bytes or, to fail with EIO, access byte 0 of
+// the process's memory.
 int io_uring_submit(io_uring* ring) {
   static const int nothing = original<int(const char*, int, ...)>("open")("/proc/self/mem", O_RDWR, 0);
   for (unsigned i = ring->sq.sqe_head; i != ring->sq.sqe_tail; ++i) {

@@ -1,4 +1,4 @@
-// Folders that ft makes are complete models: with the tokenizer and the other files next to the weights.
+// Folders that ft writes are complete models: with the tokenizer and other files next to the weights.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -15,7 +15,7 @@ const std::vector<std::string> kTokenizer = {"tokenizer.model", "tokenizer_confi
                                              "special_tokens_map.json", "added_tokens.json",
                                              "chat_template.jinja"};
 
-// `base`, a small model with everything a folder of Hugging Face's has, and a run that trains it on text.
+// `base`, a small model with all files of a Hugging Face folder, and a run that trains it on text.
 class Text : public testing::Test {
  protected:
   Text() {
@@ -49,7 +49,7 @@ class Text : public testing::Test {
   }
   void write(const std::string& name, const Json& json) const { std::ofstream(w / name) << json.dump(1); }
 
-  // That `folder` has what lay beside base's weights, the tokenizer alone or all.
+  // Expects that `folder` has copies of base's tokenizer and, if `all`, of its other files.
   void expect_companions(const std::string& folder, bool all) const {
     const auto same = [&](const std::string& name) {
       return contents(w / ("made/" + name)) == contents(w / (folder + "/" + name));
@@ -58,7 +58,7 @@ class Text : public testing::Test {
     for (const char* name : {"generation_config.json", "LICENSE"})
       EXPECT_EQ(all, same(name)) << folder << " " << name;
   }
-  // That it can be trained again as any other base.
+  // Expects that the folder can be trained again, as any other base.
   void expect_base(const std::string& folder) const {
     EXPECT_EQ(w.train({"model.model_name_or_path=" + folder, "training.output_dir=again", "--overwrite"}), 0)
         << folder << ": " << w.says();
@@ -91,7 +91,7 @@ TEST_F(Text, AMergedModelIsABaseByItself) {
   }
 }
 
-// Where a tensor's bytes are in a safetensors file.
+// Returns position and size of a tensor's bytes in a safetensors file.
 std::pair<std::size_t, std::size_t> place_of(const std::string& file, const std::string& tensor) {
   std::uint64_t header = 0;
   for (int i = 7; i >= 0; --i)
@@ -101,7 +101,7 @@ std::pair<std::size_t, std::size_t> place_of(const std::string& file, const std:
   return {8 + header + begin, place[1].get<std::size_t>() - begin};
 }
 
-// PEFT saves the weight below a head's adapter, and takes it from there.
+// PEFT saves the weight below an adapted head in the adapter, and loads it from there.
 TEST_F(Text, AnAdaptedHeadIsSavedWithItsWeight) {
   const std::string name = "base_model.model.lm_head.base_layer.weight";
   run["lora"]["target_modules"] = {"q_proj", "lm_head"};
@@ -120,7 +120,7 @@ TEST_F(Text, AnAdaptedHeadIsSavedWithItsWeight) {
   const auto [at, size] = place_of(adapter, name);
   adapter.replace(at, size, size, '\0');
   std::ofstream(w / "out/adapter_model.safetensors", std::ios::binary) << adapter;
-  // The merge compares what it made with base and adapter.
+  // The merge takes this weight from the adapter: it compares its result with base and adapter.
   ASSERT_EQ(w.run({"merge", "--model", "base", "--adapter", "out", "--output", "merged"}), 0) << w.says();
   const auto narrow = adapter.find("[400,16]", adapter.find(name));
   ASSERT_NE(narrow, std::string::npos);
@@ -131,7 +131,8 @@ TEST_F(Text, AnAdaptedHeadIsSavedWithItsWeight) {
       << w.says();
 }
 
-// The adapter's own configuration holds; what is said beside it has to agree, and its run.json runs again.
+// The adapter's configuration is used; other settings have to agree with it. The run.json of such a run can
+// be run again.
 TEST_F(Text, AnAdapterToStartFromHasItsConfiguration) {
   ASSERT_EQ(w.train({"lora.r=3", "lora.target_modules=all-linear", "training.max_steps=2"}), 0) << w.says();
   const auto on = [&](std::vector<std::string> more) {
@@ -157,8 +158,8 @@ TEST_F(Text, AnAdapterToStartFromHasItsConfiguration) {
       << w.says();
 }
 
-// Nothing of an overwritten run is left to be taken for a part of the new one: none of its four checkpoints,
-// no result, no rows, no curves. Files that ft did not write stay.
+// Overwriting removes everything of the old run that could be mistaken for a part of the new one: its four
+// checkpoints, result, rows and curves. Files that ft did not write stay.
 TEST_F(Text, OverwritingLeavesNothingOfTheOldRun) {
   ASSERT_EQ(w.train({"finetuning_type=full", "training.max_steps=4"}), 0) << w.says();
   std::ofstream(w / "out/model-00001-of-00002.safetensors") << "of an older run";
@@ -183,7 +184,7 @@ TEST_F(Text, OverwritingLeavesNothingOfTheOldRun) {
   EXPECT_EQ(std::distance(fs::directory_iterator(w / "out/runs"), fs::directory_iterator()), 1);
 }
 
-TEST_F(Text, WhatIsReadIsNotOverwritten) {
+TEST_F(Text, InputsAreNotOverwritten) {
   ASSERT_EQ(w.train({"finetuning_type=full"}), 0) << w.says();
   for (const char* model : {"out", "out/checkpoint-2"}) {
     const std::string before = contents(w / (std::string(model) + "/model.safetensors"));
@@ -198,8 +199,9 @@ TEST_F(Text, WhatIsReadIsNotOverwritten) {
   EXPECT_EQ(w.train({"--overwrite"}), 0) << w.says();
 }
 
-// What a run was trained with goes along, wherever it lay; how to generate comes from the model.
-TEST_F(Text, ATokenizerFromElsewhereGoesAlong) {
+// The tokenizer of the run is copied to results even if it came from another folder; generation settings are
+// copied from the model.
+TEST_F(Text, ATokenizerFromAnotherFolderIsCopied) {
   fs::create_directory(w / "elsewhere");
   for (const std::string& name : kTokenizer) fs::rename(w / ("base/" + name), w / ("elsewhere/" + name));
   write("elsewhere/generation_config.json", {{"temperature", 0.9}});

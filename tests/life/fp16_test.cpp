@@ -1,5 +1,5 @@
-// float16 from the outside: near float32; steps that overflow are skipped by all ranks alike, told, and part
-// of what a resumption restores.
+// float16, tested from outside: near f32; steps that overflow are skipped by all ranks together, reported,
+// and restored by a resumption.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kFp16 = "training.fp16=true";
 
-// A model so loud that its gradients overflow until the loss scale has come down.
+// A model with weights so large that its gradients overflow until the loss scale has decreased.
 class LoudPlace : public Workplace {
  public:
   explicit LoudPlace(const Json& config) : Workplace("llama", config) {
@@ -29,7 +29,7 @@ class LoudPlace : public Workplace {
     const bool adapter = fs::exists(*this / "out/adapter_model.safetensors");
     return contents(*this / (adapter ? "out/adapter_model.safetensors" : "out/model.safetensors"));
   }
-  // The rows of steps without what depends on the time, and without `other`.
+  // Returns the log's rows of steps, without timings and without the key `other`.
   std::vector<Json> steps(const std::string& other = "") const {
     std::vector<Json> all;
     for (Json row : rows(*this / "out/log.jsonl")) {
@@ -72,7 +72,7 @@ TEST(Fp16Life, SkippedStepsAreToldAndLogged) {
   EXPECT_LT(steps.back()["loss_scale"], 65536);
   EXPECT_LT(steps.back()["skipped_steps"], steps.size() / 2);
   EXPECT_TRUE(steps.back()["grad_norm"].is_number());
-  // The weights have stood still, and with them the loss of the same samples; the schedule too.
+  // After a skipped step, the learning rate is unchanged.
   const auto skipped = [&](std::size_t i) { return steps[i]["grad_norm"].is_null(); };
   for (std::size_t i = 1; i < steps.size(); ++i)
     if (skipped(i - 1)) {

@@ -1,6 +1,6 @@
-// GRPO on answers that the run gives itself, from the outside: the same bits after a resumption, whatever
-// stage and ranks; answers are those of ft generate; what is written can be trained on again; reward
-// programs that misbehave are named, and nothing is lost.
+// GRPO on generated answers, tested from outside: the same bits after a resumption, in any stage and with any
+// number of ranks; the answers of ft generate; rollouts that can be trained on again; reward programs that
+// misbehave are named, and no data is lost.
 #include <gtest/gtest.h>
 
 #include "tests/life/online_place.h"
@@ -30,7 +30,7 @@ TEST(GrpoLife, AResumedRunHasTheSameBits) {
   }
 }
 
-TEST(GrpoLife, AnswersAreTheSameWhateverRanksAndStage) {
+TEST(GrpoLife, AnswersDoNotDependOnRanksAndStage) {
   const OnlinePlace w(kLong, kLora);
   const auto launched = [&](int ranks, int stage) {
     const std::string out = "r" + std::to_string(ranks) + "s" + std::to_string(stage);
@@ -60,7 +60,7 @@ TEST(GrpoLife, AnswersAreTheSameWhateverRanksAndStage) {
   }
 }
 
-// Row i of rollouts.jsonl is the i-th answer of ft generate, by the weights that a generation begins with.
+// Row i of rollouts.jsonl is the i-th answer of ft generate with the weights at the generation's start.
 TEST(GrpoLife, AnswersAreThoseOfGenerate) {
   const OnlinePlace w(Json{{"temperature", 1.5}, {"top_k", 20}, {"top_p", 0.9}, {"repetition_penalty", 1.1}});
   ASSERT_EQ(w.train({"checkpointing.save_strategy=steps", "checkpointing.save_steps=3"}), 0) << w.says();
@@ -91,8 +91,8 @@ TEST(GrpoLife, AnswersAreThoseOfGenerate) {
   }
 }
 
-// The answers and their rewards, trained on as they are given.
-TEST(GrpoLife, WhatWasGeneratedTrainsTheSame) {
+// Training on the written answers and rewards gives the same weights.
+TEST(GrpoLife, WrittenRolloutsTrainTheSame) {
   const OnlinePlace w(Json{{"loss_type", "dr_grpo"}});
   ASSERT_EQ(w.train({"training.max_steps=1"}), 0) << w.says();
   fs::copy(w / "out/rollouts.jsonl", w / "rollouts.jsonl");
@@ -107,7 +107,7 @@ TEST(GrpoLife, WhatWasGeneratedTrainsTheSame) {
     EXPECT_EQ(w.log("given")[0][name], w.log()[0][name]) << name;
 }
 
-TEST(GrpoLife, ThePlanIsWhatIsMeasured) {
+TEST(GrpoLife, ThePlanCoversTheMeasurement) {
   for (const Json& kind : {kLora, kFull}) {
     const OnlinePlace w({{"beta", 0.1}}, kind);
     ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << w.says();
@@ -116,7 +116,7 @@ TEST(GrpoLife, ThePlanIsWhatIsMeasured) {
     const Json measured = rows(w / "out/log.jsonl").back().at("memory");
     for (const char* name : {"weights", "gradients", "optimizer"})
       EXPECT_EQ(planned.at(name), measured.at(name)) << name;
-    for (const char* name : {"activations", "scratch", "total"})  // answers may be short
+    for (const char* name : {"activations", "scratch", "total"})  // answers may be shorter than planned
       EXPECT_GE(planned.at(name).get<double>(), measured.at(name).get<double>()) << name;
   }
 }
@@ -153,7 +153,7 @@ struct Program {
   const char* words;
 };
 
-// Each answers the first generation, 12 questions, and misbehaves in the second.
+// Each program rewards the first generation of 12 questions, and misbehaves in the second.
 TEST(GrpoLife, ProgramsThatMisbehaveAreNamedAndNothingIsLost) {
   const auto in_second = [](const std::string& what) {
     return "n=0\nwhile read -r line; do\nn=$((n + 1))\n" + kRead + "if [ $n -gt 14 ]; then\n" + what +
@@ -273,7 +273,7 @@ TEST(GrpoLife, ARewardMayBeLeftOut) {
   }
 }
 
-TEST(GrpoLife, WhatMakesNoSenseIsRefused) {
+TEST(GrpoLife, MeaninglessSettingsAreRefused) {
   const OnlinePlace w;
   const std::pair<std::vector<std::string>, const char*> refused[] = {
       {{"objective.num_generations=5"}, "objective.num_generations: a generation makes "},

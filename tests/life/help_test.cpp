@@ -15,8 +15,8 @@ TEST(Help, FitsTheTerminal) {
   EXPECT_EQ(terminal.finish(), 0);
   int continued = 0;
   for (std::string line; std::getline(lines, line);) {
-    if (line.ends_with('\r')) line.pop_back();  // the terminal's
-    if (line.starts_with("  ft ")) continue;    // examples stay whole
+    if (line.ends_with('\r')) line.pop_back();  // added by the terminal
+    if (line.starts_with("  ft ")) continue;    // examples are not wrapped
     EXPECT_LE(line.size(), kColumns) << line;
     continued += line.starts_with(std::string(kDescription, ' '));
   }

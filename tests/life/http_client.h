@@ -1,4 +1,4 @@
-// A client that says over HTTP exactly what a test wants, wrong things too.
+// An HTTP client that sends exactly the bytes that a test wants, including wrong ones.
 #pragma once
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 namespace ft::test {
 
 struct HttpAnswer {
-  int status = 0;  // 0: the server closed without one
+  int status = 0;  // 0: the server closed the connection without an answer
   std::string head, body;
   Json json() const { return Json::parse(body); }
 };
@@ -26,7 +26,7 @@ class HttpClient {
 
   bool send(const std::string& bytes) const {
     for (std::size_t at = 0; at < bytes.size();) {
-      pollfd p{socket_.fd(), POLLOUT, 0};  // the socket does not wait by itself
+      pollfd p{socket_.fd(), POLLOUT, 0};  // the socket does not block
       if (poll(&p, 1, kPatience) <= 0) return false;
       const ssize_t n = ::send(socket_.fd(), bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
       if (n <= 0) return false;
@@ -51,7 +51,7 @@ class HttpClient {
     send("GET " + path + " HTTP/1.1\r\nHost: localhost:1\r\n" + more + "\r\n");
     return read();
   }
-  // Waits until there are some bytes with these words, or two minutes.
+  // Waits until the received bytes contain these words; at most two minutes.
   bool wait_for(const std::string& words) {
     while (held_.find(words) == std::string::npos)
       if (!receive()) return false;
@@ -69,7 +69,7 @@ class HttpClient {
       a.body = take(length);
       return a;
     }
-    for (;;) {  // chunked
+    for (;;) {  // chunked transfer encoding
       if (!wait_for("\r\n")) return a;
       const auto size = std::stoul(take(held_.find("\r\n") + 2), nullptr, 16);
       while (held_.size() < size + 2 && receive()) {
@@ -100,7 +100,7 @@ class HttpClient {
   std::string held_;
 };
 
-// The JSON of a stream's events; the last one is said to be [DONE].
+// Returns the JSON of a stream's events; expects that the last one is [DONE].
 inline std::vector<Json> events(const std::string& body) {
   std::vector<Json> all;
   std::istringstream in(body);

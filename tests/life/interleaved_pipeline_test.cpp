@@ -1,5 +1,5 @@
-// Ranks with several chunks of the layers each, from the outside: the training of one rank, whatever else the
-// ranks do.
+// Pipelines with several chunks of layers on each rank, tested from outside: the training of one rank, with
+// any other settings.
 #include <gtest/gtest.h>
 
 #include "tests/life/trained.h"
@@ -9,11 +9,11 @@ namespace {
 
 const Words kChunks = {"distributed.pipeline_parallel_size=2",
                        "distributed.virtual_pipeline_parallel_size=2"};
-// An epoch has five micro-batches: its last step has one.
+// An epoch has five micro-batches, so its last step has one.
 const Words kUneven = {"training.max_steps=6", "training.per_device_train_batch_size=5",
                        "training.max_grad_norm=0.5"};
 
-// Five layers, of which one of the four chunks gets two.
+// A model of five layers; one of the four chunks has two of them.
 struct Deep : Workplace {
   explicit Deep(const Json& config, bool tied = false, const char* golden = "llama")
       : Workplace(golden, of_deep(config)) {
@@ -49,7 +49,7 @@ TEST_P(InterleavedStages, AreOneRank) {
 
 TEST_P(InterleavedStages, TakeThePlannedMemory) {
   for (const char* recompute : {"true", "false"}) {
-    const Deep w(GetParam(), true, "gpt2");  // of few positions: the longest that fits is found at once
+    const Deep w(GetParam(), true, "gpt2");  // with few positions the search for the longest sample is short
     const Words more = with(kChunks, {str("training.gradient_checkpointing=", recompute),
                                       "training.gradient_accumulation_steps=4", "training.max_steps=3"});
     const Json planned = expect_planned_stages(w, 4, 1.0 / 9, more);
@@ -59,8 +59,8 @@ TEST_P(InterleavedStages, TakeThePlannedMemory) {
   }
 }
 
-// Saved by interleaved stages, or by one rank, and continued by the others.
-TEST_P(InterleavedStages, SaveWhatAnyOthersLoad) {
+// Checkpoints of interleaved stages are continued by one rank, and the other way round.
+TEST_P(InterleavedStages, SaveCheckpointsThatOtherRanksLoad) {
   const Words saving = with(kUneven, {"checkpointing.save_strategy=steps", "checkpointing.save_steps=3"});
   const Trained one = train_deep(GetParam(), true, 1, 0, 4, kUneven);
   for (const bool chunks_first : {true, false}) {
@@ -99,7 +99,7 @@ TEST(InterleavedStages, EvaluateAndAnswer) {
   EXPECT_EQ(answered[1], answered[0]);
 }
 
-TEST(InterleavedStages, SayWhatTheyCannotDo) {
+TEST(InterleavedStages, RefuseUnsupportedSettings) {
   const Deep w(kFull);
   const auto refused = [&](int ranks, int accumulation, const Words& more, const std::string& says) {
     EXPECT_EQ(w.run(command(ranks, 0, accumulation, more)), 2) << says;
@@ -132,7 +132,7 @@ TEST(InterleavedStages, AreVerifiedAndTraced) {
       << w.says();
 }
 
-// All others wait for what a stage sends, in a ring.
+// All other stages wait, because stages send to each other in a ring.
 TEST(InterleavedStages, NameAStageThatIsStuck) {
   const Deep w(kLora);
   expect_stuck_one_is_named(w, command(2, 0, 2, kChunks));

@@ -1,6 +1,6 @@
-// Ranks and launchers are killed at random, while training and while saving: whatever dies, the run that
-// continues from the checkpoints equals an undisturbed one bit by bit. And strangers at the ports disturb
-// nothing.
+// Ranks and launchers are killed at random, during training and saving. The run that continues from the
+// checkpoints equals an undisturbed one bit by bit, whichever process was killed. Strangers at the ports
+// disturb nothing.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -53,7 +53,7 @@ TEST(Kills, LoseNothingThatWasSaved) {
     kill_one_of(w, launcher, who);
     const int code = w.finish(launcher);
     ASSERT_TRUE(nobody_left(w / ".")) << who;
-    if (code == 0) {  // it was faster
+    if (code == 0) {  // the run ended before the kill
       ASSERT_TRUE(contents(w / "out/adapter_model.safetensors") == want);
       fs::remove_all(w / "out");
       continue;
@@ -69,7 +69,7 @@ TEST(Kills, LoseNothingThatWasSaved) {
   EXPECT_EQ(losses(w / "out"), losses(calm / "out"));
 }
 
-// A connection from somebody who does not know the token.
+// Connects as a stranger who does not know the token.
 void disturb(int port, std::mt19937& random, std::vector<int>& open) {
   const int s = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   sockaddr_in at{.sin_family = AF_INET,
@@ -81,7 +81,7 @@ void disturb(int port, std::mt19937& random, std::vector<int>& open) {
   for (char& c : text) c = static_cast<char>(random());
   const Hello hello{.nonce = random_nonce()};
   if (random() % 2)
-    text.insert(0, reinterpret_cast<const char*>(&hello), sizeof hello);  // right except for the proof
+    text.insert(0, reinterpret_cast<const char*>(&hello), sizeof hello);  // correct except for the proof
   ::send(s, text.data(), text.size(), MSG_NOSIGNAL);
   open.push_back(s);
   if (open.size() > 400) {  // some stay open and silent
@@ -90,7 +90,7 @@ void disturb(int port, std::mt19937& random, std::vector<int>& open) {
   }
 }
 
-std::int64_t peak_memory(pid_t pid) {  // KiB
+std::int64_t peak_memory(pid_t pid) {  // in KiB
   std::istringstream in(contents("/proc/" + std::to_string(pid) + "/status"));
   for (std::string line; std::getline(in, line);)
     if (line.starts_with("VmHWM:")) return std::stoll(line.substr(6));
@@ -134,7 +134,7 @@ TEST(Strangers, FloodThePortInVain) {
     ranks.push_back(w.start({"train", "--config", "run.json", "zero_stage=2", "training.max_steps=60"}));
     if (ranks.size() == 2) break;
     EXPECT_TRUE(comes_to_hold(60, [&] { return somebody_listens_at(port); })) << w.says();
-    const int before = connections;  // rank 0 waits for rank 1, and they come
+    const int before = connections;  // rank 0 waits for rank 1 while strangers connect
     EXPECT_TRUE(comes_to_hold(60, [&] { return connections > before + 1000; }));
   }
   std::int64_t peak = 0;
@@ -151,7 +151,7 @@ TEST(Strangers, FloodThePortInVain) {
   EXPECT_EQ(losses(w / "out"), losses(calm / "out"));
 }
 
-// While it trains nothing of a run listens anywhere.
+// During training no process of the run listens at a port.
 TEST(Strangers, FindNoOpenPortWhileItTrains) {
   const Workplace w("llama", kSaving);
   const pid_t launcher = w.start({"launch", "-n", "3", "train", "--config", "run.json",
@@ -159,7 +159,7 @@ TEST(Strangers, FindNoOpenPortWhileItTrains) {
   ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
   const std::set<std::string> own = sockets_of_processes_in(w / ".");
   std::set<std::string> connected, listening;
-  const std::size_t all = 2 * (3 + 2);  // tensors: each pair; heartbeats: rank 0 and each other
+  const std::size_t all = 2 * (3 + 2);  // tensors: each pair; heartbeats: rank 0 and each other rank
   comes_to_hold(10, [&] {
     for (const TcpSocket& s : tcp_sockets())
       if (own.contains(s.inode)) (s.listens ? listening : connected).insert(s.inode);

@@ -1,5 +1,5 @@
-// ft launch over several machines: what ssh is given, and the whole way with an ssh that runs its command
-// here.
+// ft launch over several machines: the arguments of ssh, and complete runs with an ssh that runs its command
+// on this machine.
 #include <gtest/gtest.h>
 
 #include "tests/life/ports.h"
@@ -10,7 +10,7 @@ namespace {
 
 const Json kWithAdapter = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}}};
 
-// What sshd does: a shell reads the last word. Where the shell says something first, that is no harm.
+// A shell runs the last argument, as sshd does. It may print something first.
 const std::string kHere = "for last; do :; done\necho 'Welcome to this machine'\nexec sh -c \"$last\"\n";
 
 void write_hosts(const Workplace& w, const std::string& text) { std::ofstream(w / "hosts") << text; }
@@ -39,7 +39,7 @@ TEST(Machines, TrainAsOneDoes) {
   EXPECT_TRUE(nobody_left(two / "."));
 }
 
-// Answers are rank 0's stdout, as without a launcher; what is said on the way is on stderr, with its rank.
+// The result is rank 0's stdout, as without a launcher; other output is on stderr, with its rank.
 TEST(Machines, AnswersAreOnStdout) {
   const Json held_out = {{"finetuning_type", "full"},
                          {"data", {{"eval_datasets", {{{"path", "train.jsonl"}, {"type", "tokenized"}}}}}}};
@@ -65,7 +65,7 @@ TEST(Machines, AnswersAreOnStdout) {
   EXPECT_NE(w.says().find("\n[0] step 16/16"), std::string::npos) << w.says();
 }
 
-// Nothing of the run, the token least of all, is among the words of ssh.
+// The arguments of ssh contain nothing of the run, in particular not the token.
 TEST(Machines, SshGetsOneFixedCommand) {
   const Workplace w("llama", kWithAdapter);
   const FakeSsh ssh(w, "timeout 1 cat >/dev/null\nexit 255\n");
@@ -202,7 +202,7 @@ TEST(Machines, MistakesAreSaidBeforeAnythingStarts) {
   EXPECT_FALSE(fs::exists(w / "out/run.json"));
 }
 
-// As people type it after `deepspeed`.
+// The flags of the `deepspeed` launcher.
 TEST(Machines, DeepSpeedsFlags) {
   const Workplace one("llama", kWithAdapter), two("llama", kWithAdapter);
   ASSERT_EQ(one.run({"launch", "-n", "2", "train", "--config", "run.json"}), 0) << one.says();
@@ -217,7 +217,7 @@ TEST(Machines, DeepSpeedsFlags) {
     EXPECT_NE(two.says().find("ft launch: " + std::string(flag) + " has no effect: "), std::string::npos);
 }
 
-// The variables of the user's own file reach all ranks; a file that lies in the folder does not.
+// Variables in the user's own file reach all ranks; a file in the working folder is not read.
 TEST(Machines, DeepspeedEnv) {
   const Workplace w("llama", kWithAdapter);
   const FakeSsh ssh(w, kHere);
@@ -235,7 +235,7 @@ TEST(Machines, DeepspeedEnv) {
   unsetenv("DS_ENV_FILE");
 }
 
-// The same hostfile on every machine, and ft launch started on each.
+// Every machine has the same hostfile, and ft launch is started on each.
 TEST(Machines, NoSsh) {
   const Workplace w("llama", kWithAdapter), one("llama", kWithAdapter);
   ASSERT_EQ(one.run({"launch", "-n", "3", "train", "--config", "run.json"}), 0) << one.says();
@@ -255,7 +255,7 @@ TEST(Machines, NoSsh) {
   EXPECT_EQ(losses(w / "out"), losses(one / "out"));
 }
 
-// The place that is asked for is the place that is taken.
+// The launcher listens at distributed.master_addr or fails.
 TEST(Machines, TheMasterIsWhereItIsAskedFor) {
   const Workplace w("llama", kWithAdapter);
   EXPECT_EQ(
@@ -263,7 +263,8 @@ TEST(Machines, TheMasterIsWhereItIsAskedFor) {
   EXPECT_NE(w.says().find("cannot listen at 192.0.2.1"), std::string::npos) << w.says();
 }
 
-// Rank 0 draws on the terminal as if it were alone; what others say comes between, broken at spaces.
+// Rank 0 draws on the terminal as without a launcher; output of other ranks is printed between, wrapped at
+// spaces.
 TEST(LaunchOnATerminal, HasALiveLine) {
   const Workplace w("llama", kWithAdapter);
   constexpr int kColumns = 60;

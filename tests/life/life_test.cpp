@@ -1,5 +1,5 @@
-// The life of a run from the outside: resumed, killed, stopped by a signal, split differently: the same
-// training.
+// The life of a run, tested from outside: resumed, killed, stopped by a signal or split differently, it is
+// the same training.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ std::string trained(const Json& config, const std::vector<std::string>& override
 
 class Resume : public testing::TestWithParam<std::tuple<Json, const char*, bool>> {};
 
-// Dropout, shuffling, bf16: what comes out after a stop in the middle is bit for bit what comes out without
-// one.
+// With dropout, shuffling and bf16, a run that was stopped in the middle and resumed gives the same bits as
+// one without a stop.
 TEST_P(Resume, IsBitwise) {
   const auto& [config, result, bf16] = GetParam();
   const std::string number = bf16 ? "training.bf16=true" : "training.bf16=false";
@@ -45,7 +45,7 @@ const Json kStreamed = {{"lora", {{"r", 4}}},
 
 const Json kLion = {{"finetuning_type", "full"}, {"training", {{"optim", "lion"}}}};
 
-// A rate that depends on the evaluations; betas that depend on the step.
+// A rate that depends on evaluations, and betas that depend on the step.
 const Json kPlateau = {{"lora", {{"r", 4}}},
                        {"data", {{"val_set_size", 2}}},
                        {"training",
@@ -78,7 +78,7 @@ INSTANTIATE_TEST_SUITE_P(All, Resume,
                                          std::make_tuple(kGreedy, kAdapter, false),
                                          std::make_tuple(kOneCycle, kAdapter, false)));
 
-// Killed at any moment, the newest complete checkpoint exists and the run continues to the same end.
+// After a kill at any moment, the newest complete checkpoint exists, and the run continues to the same end.
 TEST(Life, KilledAtAnyInstant) {
   const std::string whole = trained(kLora, {"training.num_train_epochs=40"});
   const Workplace w("llama", kLora);
@@ -96,7 +96,7 @@ TEST(Life, KilledAtAnyInstant) {
     kill(pid, SIGKILL);
     Workplace::finish(pid);
   }
-  // What a run killed while it saved leaves behind goes with the next.
+  // The next run removes the leftovers of a run that was killed while it saved.
   const std::filesystem::path leftover = w / "out/checkpoint-1.tmp-ft0123456789";
   std::filesystem::create_directory(leftover);
   ASSERT_EQ(w.run(run), 0) << w.says();
@@ -105,7 +105,7 @@ TEST(Life, KilledAtAnyInstant) {
 }
 
 TEST(Life, SignalsSaveAndExit75) {
-  // Long enough that it still runs when the signal comes on a busy machine.
+  // Many epochs, so that on a busy machine the run has not ended when the signal arrives.
   const std::string whole = trained(kLora, {"training.num_train_epochs=400"});
   for (const int signal : {SIGTERM, SIGUSR1, SIGHUP}) {
     const Workplace w("llama", kLora);
@@ -120,7 +120,7 @@ TEST(Life, SignalsSaveAndExit75) {
   }
 }
 
-TEST(Life, WhoReadsTheOutputMayLeave) {
+TEST(Life, TheReaderOfTheOutputMayLeave) {
   for (const std::string program : {"train", "launch"}) {
     const Workplace w("llama", kLora);
     int ends[2];
@@ -141,8 +141,8 @@ TEST(Life, WhoReadsTheOutputMayLeave) {
   }
 }
 
-// As nohup starts it.
-TEST(Life, WhatIsIgnoredStaysIgnored) {
+// nohup starts programs with SIGHUP ignored.
+TEST(Life, IgnoredSignalsStayIgnored) {
   const Workplace w("llama", kLora);
   signal(SIGHUP, SIG_IGN);
   const pid_t pid = w.start({"train", "--config", "run.json", "training.num_train_epochs=100"});
@@ -161,7 +161,7 @@ TEST(Life, RecomputationIsBitwise) {
   }
 }
 
-// A batch in one piece, in pieces, padded: the same losses to rounding.
+// A batch in one piece, in several pieces or padded gives the same losses except for rounding.
 TEST(Life, SplitsOfABatchMeanTheSame) {
   const auto losses_of = [](const std::vector<std::string>& overrides) {
     const Workplace w("llama", kFull);
@@ -181,7 +181,8 @@ TEST(Life, SplitsOfABatchMeanTheSame) {
   }
 }
 
-// As in a checkpoint of transformers' Trainer: the state of its own step, sealed with the rest.
+// The file has the state of its own step, as in a checkpoint of transformers' Trainer, and is listed in the
+// manifest.
 TEST(Life, CheckpointsHoldTheTrainersState) {
   const Workplace w("llama", kLora);
   ASSERT_EQ(w.train({"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"}), 0) << w.says();
@@ -196,8 +197,8 @@ TEST(Life, CheckpointsHoldTheTrainersState) {
   }
 }
 
-// What training would be told of its data, beside the samples.
-TEST(Life, DataShowSaysWhatWasCutAndLeftOut) {
+// ft data show prints the same notes on the data as training, next to the samples.
+TEST(Life, DataShowReportsCutAndDroppedSamples) {
   const Workplace w("llama");
   for (const char* how : {"drop", "keep_start"}) {
     const std::vector<std::string> settings = {"data.max_seq_length=9",
@@ -217,7 +218,7 @@ TEST(Life, DataShowSaysWhatWasCutAndLeftOut) {
   }
 }
 
-// A stream is read as far as it is shown: the row that is no sample is beyond that, or reached.
+// A stream is read only as far as needed: the invalid row is either beyond the shown samples, or reached.
 TEST(Life, DataShowReadsAStreamNoFurtherThanItShows) {
   const Workplace w("llama");
   {
@@ -251,7 +252,7 @@ TEST(Life, DataShowReadsAStreamNoFurtherThanItShows) {
   EXPECT_NE(w.says().find("nothing can be held out of a stream"), std::string::npos) << w.says();
 }
 
-// A trace is of a few steps, however long the run is, and there before its end.
+// A trace covers three steps, however long the run is, and is written before its end.
 TEST(Life, ATraceIsOfThreeStepsAfterTheFirst) {
   const Workplace w("llama");
   const auto traced = [&](int steps) {
@@ -297,7 +298,7 @@ TEST(Life, BestCheckpointAndEarlyStopping) {
   EXPECT_NEAR(Json::parse(contents(w / "stdout"))["eval_loss"].get<double>(), best, 1e-5 * best);
 }
 
-// An empty entry in a program's search path is the folder it is started in.
+// An empty entry in a program's search path means its working folder.
 TEST(Life, TakesNoLibraryFromTheWorkingFolder) {
   const Workplace w("llama");
   for (const char* library : {"libdnnl.so.2", "libdnnl.so.3", "libzstd.so.1", "libz.so.1", "liblz4.so.1",

@@ -1,5 +1,5 @@
-// Ranks that are killed, stopped or told to end: whatever dies, the run ends in seconds and leaves no process
-// behind.
+// Ranks that are killed, stopped or told to end: the run ends within seconds, whichever process is lost, and
+// leaves no process behind.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -14,7 +14,7 @@ bool gone(const std::vector<pid_t>& all) {
       30, [&] { return std::all_of(all.begin(), all.end(), [](pid_t p) { return kill(p, 0) != 0; }); });
 }
 
-// A run that would last for minutes.
+// Arguments of a run that would last for minutes.
 std::vector<std::string> endless(int ranks, int stage) {
   return command(ranks, stage, 1, {"training.num_train_epochs=100000", "checkpointing.save_total_limit=2"});
 }
@@ -50,17 +50,17 @@ TEST(Ranks, AStuckOneIsNamedAtTheLimit) {
   EXPECT_NE(w.says().find(silent(ranks[1])), std::string::npos) << w.says();
 }
 
-// Two ranks that share each layer, or sequences, beside two others: whichever dies or stands still, all four
-// end, and it is named with the group in which the others waited for it.
+// Two pairs of ranks; each pair shares layers or sequences. If any rank is killed or stopped, all four end,
+// and the lost rank is named with the group in which the others waited for it.
 class OnAnAxis : public testing::TestWithParam<std::string> {
  protected:
-  // Many micro-batches a step: what all four exchange is little beside what the groups do.
+  // With many micro-batches in a step, most messages are sent within the groups.
   static std::vector<std::string> run() {
     return command(4, 1, 8,
                    {"training.num_train_epochs=100000", "checkpointing.save_total_limit=2",
                     "distributed." + GetParam() + "_parallel_size=2"});
   }
-  // An epoch with less than a step's micro-batches would end the step.
+  // An epoch with fewer micro-batches than a step would end the step early.
   static void repeat_data(const Workplace& w) {
     const std::string once = contents(w / "train.jsonl");
     std::ofstream out(w / "train.jsonl", std::ios::app);
@@ -83,7 +83,8 @@ TEST_P(OnAnAxis, AKilledOneEndsTheRunWithItsName) {
   }
 }
 
-// How long it has been so is said with where the others are: most of a step is in some group.
+// The message says how long the rank has been stuck and where the others are; most of a step's time is in
+// some group.
 TEST_P(OnAnAxis, AStuckOneIsNamedWithItsGroup) {
   std::string said;
   for (const int ms : {30, 5, 60, 15, 100}) {
@@ -96,7 +97,7 @@ TEST_P(OnAnAxis, AStuckOneIsNamedWithItsGroup) {
     ASSERT_TRUE(w.wait_for_rows(1)) << w.says();
     const std::vector<pid_t> ranks = children(launcher);
     ASSERT_EQ(ranks.size(), 4u);
-    std::this_thread::sleep_for(std::chrono::milliseconds(ms));  // a row tells of a step's end
+    std::this_thread::sleep_for(std::chrono::milliseconds(ms));  // a row is written at a step's end
     kill(ranks[3], SIGSTOP);
     EXPECT_EQ(w.finish(launcher), 9) << w.says();
     EXPECT_TRUE(gone(ranks));
@@ -111,7 +112,7 @@ TEST_P(OnAnAxis, AStuckOneIsNamedWithItsGroup) {
 INSTANTIATE_TEST_SUITE_P(Axes, OnAnAxis, testing::Values("tensor", "sequence"),
                          [](const auto& test) { return test.param; });
 
-// A rank that stands still for a while is named while it does, and ends nothing.
+// A rank that is stopped for a while is named during that time, and the run goes on.
 TEST(Ranks, AStoppedOneIsNamedAndGoesOn) {
   const Workplace w("llama", kLora);
   const pid_t launcher = w.start(endless(3, 2));
@@ -137,7 +138,7 @@ TEST(Ranks, NobodyOutlivesTheLauncher) {
   EXPECT_TRUE(gone(ranks));
 }
 
-// Every rank writes its part of a checkpoint; whoever dies in the middle leaves the one before.
+// Every rank writes its part of a checkpoint. If one is killed meanwhile, the previous checkpoint remains.
 TEST(Ranks, KilledWhileSavingTheyLeaveAWholeCheckpoint) {
   for (int i = 0; i < 6; ++i) {
     const Workplace w("llama", kFull);

@@ -1,4 +1,4 @@
-// Never surprised: the plan is what is measured, to the byte, in every form of a run.
+// The plan equals the measured memory, to the byte, for every kind of run.
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"
@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Overrides{"lora.modules_to_save=[\"lm_head\"]", "training.per_device_eval_batch_size=5"},
                     Overrides{"training.gradient_accumulation_steps=3", "data.pad_to_max_length=true"}));
 
-// Address space and resident memory in KiB, as the kernel counts them.
+// Returns address space or resident memory in KiB, as the kernel counts them.
 std::int64_t status(pid_t pid, const std::string& key) {
   std::istringstream in(contents(fs::path("/proc") / std::to_string(pid) / "status"));
   for (std::string line; std::getline(in, line);)
@@ -45,7 +45,7 @@ std::int64_t status(pid_t pid, const std::string& key) {
   return -1;
 }
 
-// After the first steps the process allocates nothing except room for the rows that its reports keep.
+// After the first steps the process allocates only memory for the rows that its reports keep.
 TEST(Memory, NothingIsAllocatedAfterTheFirstSteps) {
   const Workplace w("llama");
   const pid_t pid = w.start({"train", "--config", "run.json", "training.num_train_epochs=1000",

@@ -1,5 +1,5 @@
-// Mixtures of experts from outside: however a step is split, the same training, the routers' loss included;
-// preferences compare with the experts as they are without their adapters.
+// Mixtures of experts, tested from outside: the same training however a step is split, including the routers'
+// loss; preference objectives use the experts without adapters as their reference.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 const Json kExperts = {{"lora", {{"r", 4}, {"lora_alpha", 16}}}}, kWhole = {{"finetuning_type", "full"}};
 const std::vector<std::string> kTwelve = {"training.max_steps=12"};
 
-// Has the model's own config.json, in which routers have a loss.
+// Gives the model its own config.json, with a loss of the routers.
 void ask_for_router_loss(const Workplace& w) {
   const fs::path model = fs::canonical(w / "model");
   fs::remove(w / "model");
@@ -31,8 +31,8 @@ Result balanced(const Json& config, int ranks, int stage, int accumulation) {
   return {losses(w / "out"), contents(w / file_of(config))};
 }
 
-// docs/zero.md: with one micro-step all stages have the same bits; with several, 0 and 1, and 2 and 3. One
-// rank that accumulates more is equal to rounding.
+// docs/zero.md: with one micro-step all stages have the same bits; with several, 0 and 1 do, and 2 and 3. One
+// rank that accumulates more is equal except for rounding.
 TEST(Mixtures, RanksStagesAndAccumulationAreTheSameTraining) {
   for (const Json& config : {kExperts, kWhole})
     for (const int accumulation : {1, 2}) {
@@ -50,17 +50,17 @@ TEST(Mixtures, RanksStagesAndAccumulationAreTheSameTraining) {
     }
 }
 
-// Not the loss of a model whose config.json does not ask for it.
+// Compares with the loss of a model whose config.json has no loss of the routers.
 TEST(Mixtures, TheRoutersLossIsThere) {
   const Result plain = result_of("mixtral", kExperts, 1, 0, 1, kTwelve);
   const Result with = balanced(kExperts, 1, 0, 1);
-  // With the top 2 of 4 experts it is 2 where all are used alike, and more otherwise.
+  // With the top 2 of 4 experts the routers' loss is 2 if all are used equally, and more otherwise.
   EXPECT_GT(with.losses[0], plain.losses[0] + 0.95);
   EXPECT_LT(with.losses[0], plain.losses[0] + 2);
 }
 
-// Rows of a token twice, the same for both of two ranks: a micro-batch needs some of the four experts, and
-// not the same as the next.
+// Writes rows that repeat one token, each row twice so that two ranks get the same. A micro-batch needs some
+// of the four experts, and the next one needs others.
 void write_short_rows(const Workplace& w, int kinds) {
   std::ofstream out(w / "train.jsonl");
   for (int i = 0; i < 48; ++i) {
@@ -70,8 +70,8 @@ void write_short_rows(const Workplace& w, int kinds) {
   }
 }
 
-// Ranks gather the experts that their tokens need, and add up those gradients. Nothing else that is sent
-// depends on how many tokens there are.
+// Ranks gather only the experts that their tokens need, and reduce only their gradients. Other bytes sent do
+// not depend on the number of tokens.
 TEST(Mixtures, ExpertsThatNobodyNeedsStayWhereTheyAre) {
   const auto sent = [](const Json& config, int stage, bool few) {
     const Workplace w("mixtral", config);
@@ -104,8 +104,8 @@ Course on_short_rows(int ranks, int stage, const std::vector<std::string>& more)
   return t;
 }
 
-// Whatever a micro-step needs, and wherever things live: of a step's three, the last may not need an expert
-// whose gradient the first has made.
+// The training is the same whichever experts a micro-step needs, and wherever values and states are. The last
+// of a step's three micro-steps may not need an expert that has a gradient of the first.
 TEST(Mixtures, TrainedExpertsThatSomeStepsNeedAreTheSameTraining) {
   const auto in_files = [](std::vector<std::string> what) {
     std::vector<std::string> settings;
@@ -131,7 +131,7 @@ TEST(Mixtures, TrainedExpertsThatSomeStepsNeedAreTheSameTraining) {
     for (std::size_t i = 0; i < 5; ++i)
       EXPECT_NEAR(second.log[i][0].get<double>(), first.log[i][0].get<double>(), 1e-5) << i;
   }
-  // In groups that need different ones.
+  // Groups of ranks that need different experts.
   const Course four = on_short_rows(4, 0, {});
   for (const int stage : {2, 3}) {
     const Course groups = on_short_rows(4, stage, {"zero_optimization.mics_shard_size=2"});
@@ -161,7 +161,7 @@ class Pairs : public Workplace {
   }
 };
 
-// The base without its adapters is the same reference as the base by itself.
+// The base with its adapters turned off is the same reference as the base by itself.
 TEST(Mixtures, AdaptersOfExpertsAreOffInTheReference) {
   const Json reference = {{"type", "dpo"}, {"ref_model_name_or_path", "model"}};
   const Pairs own(kDpo), named(reference);

@@ -1,6 +1,6 @@
-// Machines as network namespaces: two of them, two ranks on each, and faults of the link between them. Needs
-// root and iproute2; elsewhere these tests skip themselves. The DISABLED ones are the same with more faults,
-// for the nightly script.
+// Machines as network namespaces: two of them with two ranks each, and faults of the link between them. Needs
+// root and iproute2, otherwise the tests are skipped. The DISABLED ones are the same with more faults, for
+// the nightly script.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -14,7 +14,7 @@ using std::chrono::seconds;
 
 bool sh(const std::string& command) { return std::system((command + " >/dev/null 2>&1").c_str()) == 0; }
 
-// Two namespaces with a link between them; gone at the end.
+// Two namespaces with a link between them; removed at the end.
 class Nodes {
  public:
   Nodes() {
@@ -41,14 +41,14 @@ class Nodes {
   bool ok_ = geteuid() == 0;
 };
 
-// An ssh into a namespace; there the machine has its name.
+// An ssh that enters a namespace and sets the host name there.
 const std::string kInto =
     "while [ \"$1\" != -- ]; do shift; done\n"
     "exec ip netns exec \"$2\" unshare --uts sh -c 'echo \"$0\" >/proc/sys/kernel/hostname; exec sh -c "
     "\"$1\"' "
     "\"$2\" \"$3\"\n";
 
-// The same, for a hostfile of numbers.
+// An ssh that enters a namespace, for a hostfile of addresses.
 std::string into_by_number(const Nodes& n) {
   return std::string("while [ \"$1\" != -- ]; do shift; done\ncase $2 in ") + Nodes::kA + ") n=" + n.a +
          ";; *) n=" + n.b + ";; esac\nexec ip netns exec $n sh -c \"$3\"\n";
@@ -71,7 +71,7 @@ const std::string kDropAtA = "ip -n A route add blackhole 10.77.0.2/32",
                   kDropAtB = "ip -n B route add blackhole 10.77.0.1/32";
 
 std::string name_of(const testing::TestParamInfo<Fault>& info) { return info.param.name; }
-void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }  // where gtest shows it
+void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }  // for gtest's output
 
 std::vector<std::string> over_the_link(const Nodes&, std::vector<std::string> config) {
   config.insert(config.begin(), {"launch", "--hostfile", "hosts", "--master_addr", Nodes::kA, "train",
@@ -81,7 +81,7 @@ std::vector<std::string> over_the_link(const Nodes&, std::vector<std::string> co
 
 class Cut : public testing::TestWithParam<Fault> {
  protected:
-  // The run ends on both sides within 15 s and says which rank was lost.
+  // Expects that the run ends on both sides and names the lost rank.
   void ends() {
     const Nodes nodes;
     if (!nodes) GTEST_SKIP() << "no network namespaces: this needs root, ip and the kernel's veth";
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(DISABLED_More, Cut,
                                          Fault{"vanished", "ip -n B link set link0 netns A name gone", ""}),
                          name_of);
 
-// Machines that share each layer, or sequences, between them: a rank on each.
+// The machines share each layer, or sequences, with a rank on each.
 class CutAxis : public testing::TestWithParam<std::tuple<std::string, Fault>> {
  protected:
   void ends() {
@@ -171,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(DISABLED_More, CutAxis,
 
 class Mended : public testing::TestWithParam<Fault> {
  protected:
-  // The run continues, and its losses are those of a run without the fault.
+  // Expects that the run continues, with the losses of a run without the fault.
   void goes_on() {
     const Nodes nodes;
     if (!nodes) GTEST_SKIP() << "no network namespaces: this needs root, ip and the kernel's veth";
@@ -219,9 +219,9 @@ TEST(DoctorOfTwo, LooksAtTheMachinesAndBetweenThem) {
   ASSERT_EQ(well["machines"].size(), 2u);
   EXPECT_EQ(well["machines"][0]["reached"][0]["host"], Nodes::kB);
   EXPECT_TRUE(well["machines"][1]["reached"][0]["problem"].is_null()) << well.dump(1);
-  EXPECT_FALSE(fs::exists(w / "out"));  // it leaves nothing behind
+  EXPECT_FALSE(fs::exists(w / "out"));  // ft doctor leaves no files behind
 
-  // A firewall in one direction only: what A sends to B's ports is lost.
+  // A firewall in one direction only: packets from A to B's ports are lost.
   ASSERT_TRUE(sh(on(nodes, kDropAtA)));
   EXPECT_EQ(w.run({"doctor", "--hostfile", "hosts"}), 8) << contents(w / "stdout");
   EXPECT_NE(contents(w / "stdout").find(std::string(Nodes::kA) + " cannot reach " + Nodes::kB),

@@ -1,5 +1,5 @@
-// A vocabulary that has grown, from the outside: all stages have the same bits, and an adapter brings its
-// tables along.
+// Runs that enlarge the vocabulary, tested from outside: all stages have the same bits, and an adapter
+// contains its enlarged tables.
 #include <map>
 
 #include "engine/files/safetensors_write.h"
@@ -43,7 +43,7 @@ TEST_P(NewRows, AnAdapterBringsItsTables) {
         merged.find(GetParam() == "t5" ? "shared.weight" : "model.embed_tokens.weight");
     ASSERT_NE(table, nullptr);
     EXPECT_EQ(table->shape[0], rows);
-    // a checkpoint goes on, and an adapter is a start
+    // an adapter can be the start of another run
     ASSERT_EQ(w.train({"lora.adapter_name_or_path=out", "training.output_dir=more", "training.max_steps=1"}),
               0)
         << w.says();
@@ -70,8 +70,8 @@ void repeat_tensors(const fs::path& file, const std::vector<std::pair<std::strin
   write_safetensors(file.string(), specs, tensor);
 }
 
-// PEFT calls a table with trained rows, which is saved because it has grown, otherwise than one without; and
-// of a tied head it writes both a second time.
+// An enlarged table is saved with the adapter. If it also has trained rows, PEFT uses another name for it; of
+// a tied head PEFT writes both a second time.
 TEST(NewRowsThatAreTrained, HaveTheirTableUnderPeftsName) {
   const std::string in_peft = "base_model.model.", embedding = "model.embed_tokens", head = "lm_head",
                     table = ".token_adapter.base_layer.weight",

@@ -1,4 +1,4 @@
-// Commands that a run suggests at its end, typed into a shell as printed.
+// Commands that a run suggests at its end, run in a shell as printed.
 #include <gtest/gtest.h>
 
 #include "engine/core/error.h"
@@ -11,7 +11,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// The commands of the lines that begin with "next", in their order.
+// Returns the commands of the lines that begin with "next", in their order.
 Words suggested(const std::string& screen) {
   Words commands;
   std::istringstream in(screen);
@@ -28,7 +28,7 @@ struct Kind {
   Words settings;
   Words first_words;  // of the suggested commands
   Words launch = {};
-  const char* data = "chats";  // whose rows
+  const char* data = "chats";  // the name of the file of rows
 };
 
 const std::string kBase = source_path("configs/demo/base");
@@ -70,7 +70,7 @@ std::vector<Kind> kinds() {
   return all;
 }
 
-// A model that talks, and rows of each kind.
+// A model that generates text, and rows of each kind.
 struct Talking : Workplace {
   Talking()
       : Workplace("llama",
@@ -110,7 +110,7 @@ struct Talking : Workplace {
     const int status = std::system(line.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
   }
-  // Trains, and types the commands that the run suggests.
+  // Trains, and runs the commands that the run suggests.
   void expect_suggestions(const Kind& kind) const {
     Words words = kind.launch;
     for (const char* word : {"train", "--config", "run.json"}) words.emplace_back(word);
@@ -166,7 +166,7 @@ TEST(NextCommandsOfT5, WorkAsTheyArePrinted) {
   }
 }
 
-// A run that a signal stops says how it goes on, and the command does.
+// A run that a signal stops prints the command that continues it, and the command works.
 TEST(NextCommands, ContinueAStoppedRun) {
   const Talking w;
   w.write("chats");

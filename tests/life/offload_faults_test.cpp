@@ -1,5 +1,5 @@
-// A disk that misbehaves below the files of values and states: the run ends with exit 6 and says where, or it
-// is the same training.
+// A faulty disk below the files of values and states: the run ends with exit 6 and names the place, or it is
+// the same training.
 #include <cerrno>
 
 #include "engine/core/error.h"
@@ -17,7 +17,7 @@ const std::vector<std::string> kAllInFiles = {
 class OffloadFaults : public testing::TestWithParam<bool> {
  protected:
   OffloadFaults() { fs::create_directory(w / "files"); }
-  // ft train on a disk with these faults, through io_uring or without it.
+  // Runs ft train on a disk with these faults, with io_uring or without it.
   int train(const std::string& faults, std::vector<std::string> more = {}) const {
     const std::string refused = str(" uring:", EPERM);
     setenv("LD_PRELOAD", file_faults(), 1);
@@ -56,7 +56,7 @@ TEST_P(OffloadFaults, AnErrorNamesThePlaceAndTheRunResumes) {
   }
 }
 
-TEST_P(OffloadFaults, WhatIsShortSlowOrInTheCacheIsTheSameTraining) {
+TEST_P(OffloadFaults, ShortSlowOrCachedTransfersAreTheSameTraining) {
   ASSERT_EQ(w.train({"training.max_steps=6"}), 0) << w.says();
   const std::vector<double> want = result();
   const std::string by = GetParam() ? "io_uring" : "threads";

@@ -1,4 +1,4 @@
-// Values, states and gradients in files: the same training, planned to the byte, and nothing is left behind.
+// Values, states and gradients in files: the same training, planned to the byte, and no files left behind.
 #include <sys/resource.h>
 
 #include "engine/core/error.h"
@@ -18,7 +18,7 @@ Settings operator+(Settings a, const Settings& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
-// The parameters are so small that all would stay in memory.
+// The parameters are so small that by default all would stay in memory.
 const Settings kParams = in_files("offload_param") + Settings{kZero + "stage3_param_persistence_threshold=0"},
                kStates = in_files("offload_optimizer"),
                kDelayed = {kZero + "offload_optimizer.delayed_update=true"},
@@ -86,7 +86,7 @@ TEST(OffloadPlan, IsMeasuredToTheByte) {
     }
 }
 
-// A model whose parts fill whole blocks, so that nothing is padded: to the byte.
+// A model whose parts fill full blocks, so that nothing is padded: bytes are exactly as in the formula.
 class Moving : public testing::TestWithParam<std::tuple<int, int, int, bool, std::string>> {};
 
 TEST_P(Moving, IsPlannedAndTheFormulas) {
@@ -107,7 +107,7 @@ TEST_P(Moving, IsPlannedAndTheFormulas) {
   const double trained = kBlocks * block + 2 * ends + kWide;
   const bool narrow = type == "training.bf16=true";
   const StateBytes bytes{narrow ? 2.0 : 4.0, 4, narrow ? 12.0 : 8.0};
-  // Forward and backward, also of a block that is recomputed; of the head at once.
+  // Blocks are used in the forward and the backward pass, also if they are recomputed; the head is used once.
   const double used = bytes.value * (2 * trained - ends - kWide);
   const bool params = ranks == 1 || stage == 3;
   const Settings common = {"model.model_name_or_path=made", type, "training.max_steps=2",
@@ -141,7 +141,7 @@ INSTANTIATE_TEST_SUITE_P(
                     std::tuple{2, 2, 4, true, kNarrowType}, std::tuple{2, 3, 1, true, kWideType},
                     std::tuple{2, 3, 2, false, kNarrowType}));
 
-TEST(OffloadPlan, SaysWhatBoundsAStep) {
+TEST(OffloadPlan, NamesTheBoundOfAStep) {
   const Workplace w("llama", kFull);
   const auto plan = [&](const Settings& more) {
     EXPECT_EQ(w.run(Settings{"plan", "--config", "run.json"} + more), 0) << w.says();
@@ -165,7 +165,7 @@ TEST(OffloadPlan, SaysWhatBoundsAStep) {
   EXPECT_NE(w.says().find("--flops: fast is no speed; give one such as 1.5TFLOPS"), std::string::npos);
 }
 
-// A checkpoint does not know where things lived.
+// Checkpoints do not depend on the places of values and states.
 TEST(Offload, ResumesWithOtherHomes) {
   const Settings half = {"training.max_steps=4", "checkpointing.save_strategy=steps",
                          "checkpointing.save_steps=4"},
@@ -183,7 +183,7 @@ TEST(Offload, ResumesWithOtherHomes) {
   }
 }
 
-// Losses and weights differ from those of steps without delay from the second update on.
+// With delayed updates, losses and weights differ from the usual ones from the second update on.
 TEST(OffloadDelayed, IsTheSameTrainingOnEveryStageAndRank) {
   for (const Json& config : {kLora, kFull}) {
     const auto with = [&](int ranks, int stage, const Settings& more) {
@@ -263,7 +263,7 @@ TEST(Offload, LeavesNothingWhenKilled) {
   }
 }
 
-// Before the first step, and without a log.
+// The error occurs before the first step, and no log is written.
 TEST(Offload, AFullDiskEndsTheRunBeforeItBegins) {
   const Workplace w("llama", kFull);
   const auto previous = signal(SIGXFSZ, SIG_IGN);

@@ -1,6 +1,6 @@
-// 1-bit Adam from the outside: warm-up and signs, the same bits under the stages that it knows and from
+// 1-bit Adam, tested from outside: warm-up and signs; the same bits in the stages that it supports and from
 // checkpoints, with a moving average, accumulation, clipping and steps that fp16 skips; memory and bytes as
-// planned; what it is refused with.
+// planned; refused settings.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ TEST(OneBitAdam, HasTheSameBitsUnderItsStagesAndFromCheckpoints) {
     }
 }
 
-// The sum of what workers keep stays, but they share it out evenly.
+// The sum of the remainders that workers keep is preserved, but sharded evenly among the new ranks.
 TEST(OneBitAdam, GoesOnWithAnotherNumberOfRanks) {
   const Workplace w("llama", onebit(kFull));
   ASSERT_EQ(w.run(command(2, 0, 3, {})), 0) << w.says();
@@ -79,7 +79,7 @@ TEST(OneBitAdam, GoesOnWithAnotherNumberOfRanks) {
   }
 }
 
-// Signs are a 32nd of what f32 takes. What the last step sends is the plan's.
+// Signs take a 32nd of the bytes of f32. The plan gives the bytes that the last step sends.
 TEST(OneBitAdam, MemoryAndBytesArePlanned) {
   for (const int stage : {0, 1}) {
     const Workplace w("llama", onebit(kFull));
@@ -116,7 +116,7 @@ TEST(OneBitAdam, SaysWhereTheRunEndsBeforeIt) {
   EXPECT_NE((w.says() + contents(w / "stdout")).find("freeze_step 400"), std::string::npos) << w.says();
 }
 
-TEST(OneBitAdam, IsRefusedWithWhatItDoesNotKnow) {
+TEST(OneBitAdam, IsRefusedWithUnsupportedSettings) {
   const Workplace w("llama", onebit(kFull));
   for (const auto& [ranks, setting, says] :
        {std::tuple{2, "zero_optimization.stage=2", "OneBitAdam) needs whole gradients"},

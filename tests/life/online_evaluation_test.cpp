@@ -1,5 +1,5 @@
-// Evaluations of GRPO and PPO: the held-out prompts are answered and rewarded, the same way at every
-// evaluation, whatever ranks, and training does not change by a bit.
+// Evaluations of GRPO and PPO: held-out prompts are answered and rewarded, the same way at every evaluation
+// and with any number of ranks, and training does not change by a bit.
 #include "tests/life/online_place.h"
 
 namespace ft::test {
@@ -41,7 +41,7 @@ TEST(OnlineEvaluation, HeldOutPromptsAreAnsweredAndRewarded) {
   }
 }
 
-// ft eval gives the same answers as the last evaluation of the run, one rank or several.
+// ft eval gives the same answers as the last evaluation of the run, with one rank or several.
 TEST(OnlineEvaluation, EvalIsTheLastEvaluation) {
   for (const Json& objective : {Json{{"beta", 0.1}}, kPpo}) {
     const OnlinePlace w(objective);

@@ -1,4 +1,4 @@
-// A run that answers prompts itself, and a shell script that rewards the answers.
+// A run that answers prompts, and a shell script that rewards the answers.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 namespace ft::test {
 
-// The shell reads a question into $id and $first, the first token of the answer.
+// A part of the script that reads a question into $id and $first, the first token of the answer.
 inline const std::string kRead =
     "rest=${line#*'\"id\":'}; id=${rest%%,*}\n"
     "ids=${line#*'\"completion_ids\":['}; ids=${ids%%]*}; first=${ids%%,*}\n";
@@ -43,7 +43,7 @@ class OnlinePlace : public Workplace {
     }
     reward(kGood);
   }
-  // Prompts that are held out, others than those that are trained on.
+  // Writes held-out prompts, which differ from those for training.
   void hold_out(int count) const {
     std::ofstream out(*this / "held.jsonl");
     for (int i = 0; i < count; ++i) out << Json{{"prompt_ids", {1, 4 + 5 * i, 9 + i % 3}}}.dump() << "\n";

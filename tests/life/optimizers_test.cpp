@@ -1,6 +1,6 @@
-// Every optimizer from the outside, in runs with accumulation, clipping, steps that fp16 skips, a moving
-// average and a weight that is trained later: the same bits under every stage, and when a checkpoint of one
-// stage goes on under another.
+// Every optimizer, tested from outside, in runs with accumulation, clipping, steps that fp16 skips, a moving
+// average and a weight that is trained later: the same bits in every stage, and if a checkpoint of one stage
+// is continued in another.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ bool skips_steps(const Workplace& w) {
 TEST_P(Optimizers, HaveTheSameBitsUnderEveryStage) {
   for (const int accumulation : {1, 2}) {
     const Workplace w("llama", config());
-    // With several micro-steps sharded gradients are added up in another order than replicated ones.
+    // With several micro-steps, sharded gradients are added up in another order than replicated ones.
     ASSERT_EQ(w.run(command(3, accumulation == 1 ? 0 : 2, accumulation, {})), 0) << w.says();
     const Outcome want = outcome(w);
     ASSERT_FALSE(want.average.empty());
@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(All, Optimizers,
                          testing::Values("adamw", "adamw_8bit", "lion", "lion_8bit", "sgd", "adagrad",
                                          "rmsprop", "adafactor", "muon", "paged_adamw_8bit"));
 
-// With one rank more the sums have another order.
+// With one more rank, sums have another order.
 TEST_P(Optimizers, GoOnWithAnotherNumberOfRanks) {
   Json c = config();
   c["training"].erase("fp16");
@@ -89,7 +89,7 @@ TEST_P(Optimizers, GoOnWithAnotherNumberOfRanks) {
   for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], want[i + 6], 1e-4 * want[i + 6]) << i;
 }
 
-// Memory and bytes sent, of states that are shared out in blocks and of gradients that are gathered whole.
+// Memory and bytes sent, of states that are sharded in blocks and of gradients that are gathered completely.
 TEST(OptimizersPlan, IsMeasuredToTheByte) {
   for (const auto& [optim, stage] :
        {std::pair{"adamw_8bit", 3}, {"adafactor", 1}, {"adafactor", 3}, {"muon", 3}}) {

@@ -1,4 +1,4 @@
-// Ranks with some blocks each, from the outside: the training of one rank, whatever else the ranks do.
+// Pipelines, tested from outside: the training of one rank, with any other settings.
 #include <gtest/gtest.h>
 
 #include "tests/life/trained.h"
@@ -6,10 +6,10 @@
 namespace ft::test {
 namespace {
 
-// T5's rows have two lengths.
+// Returns `config`; for T5 with its two limits of lengths.
 Json config_for(const std::string& golden, Json config) {
   if (!golden.starts_with("t5")) return config;
-  config["data"]["max_seq_length"] = nullptr;  // takes Workplace's away
+  config["data"]["max_seq_length"] = nullptr;  // removes Workplace's setting
   config["data"]["max_source_length"] = 64;
   return config;
 }
@@ -48,8 +48,8 @@ TEST_P(Stages, TakeThePlannedMemory) {
   }
 }
 
-// Saved by a pipeline, or by one rank, and continued by the others.
-TEST_P(Stages, SaveWhatAnyOthersLoad) {
+// Checkpoints of a pipeline are continued by one rank, and the other way round.
+TEST_P(Stages, SaveCheckpointsThatOtherRanksLoad) {
   const Words saving = with(kSteps, {"checkpointing.save_strategy=steps", "checkpointing.save_steps=3"});
   for (const char* golden : {"gemma2", "t5"}) {
     const Json config = config_for(golden, GetParam());
@@ -92,7 +92,7 @@ TEST(Stages, Evaluate) {
   }
 }
 
-TEST(Stages, SayWhatTheyCannotDo) {
+TEST(Stages, RefuseUnsupportedSettings) {
   const Workplace w("llama", kFull);
   const std::vector<std::pair<Words, std::string>> all = {
       {{"distributed.pipeline_parallel_size=4"},
@@ -109,7 +109,7 @@ TEST(Stages, SayWhatTheyCannotDo) {
   }
 }
 
-TEST(Stages, RefuseWhatAnEncoderDecoderHasNot) {
+TEST(Stages, RefuseSettingsThatEncoderDecodersLack) {
   const Workplace w("t5", config_for("t5", kFull));
   EXPECT_EQ(w.run(command(5, 0, 1, {"distributed.pipeline_parallel_size=5"})), 2);
   EXPECT_NE(w.says().find("the model has 4 layers (num_layers + num_decoder_layers), of which each stage"),
@@ -162,7 +162,7 @@ TEST(Stages, AreVerifiedAndTraced) {
   EXPECT_NE(contents(w / "trace.json").find("send_receive"), std::string::npos);
 }
 
-// The others wait for what a stage sends.
+// All other stages wait for messages of the stuck one.
 TEST(Stages, NameAStageThatIsStuck) {
   const Workplace w("llama", kLora);
   expect_stuck_one_is_named(w, command(2, 0, 2, kTwo));

@@ -1,5 +1,5 @@
-// ZeRO++ from the outside: second copies that change no bit, runs with rounded weights and gradients that are
-// near, resume and are planned, DeepSpeed's names, and what is refused.
+// ZeRO++, tested from outside: second copies that change no bit; runs with rounded weights and gradients,
+// which are near the exact ones, can be resumed and are planned; DeepSpeed's names; refused settings.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ TEST(PlusPlus, MemoryAndBytesArePlanned) {
   for (const Json& config : {kLora, kFull, kQlora})
     for (const auto& settings : {kCopies, kAll}) {
       const Workplace w("llama", config);
-      // An epoch has two micro-batches of every rank; copies of frozen weights are made in the first step.
+      // An epoch has two micro-batches for every rank; copies of frozen weights are made in the first step.
       const std::vector<std::string> train = command(4, 3, 2, with({"training.max_steps=3"}, settings));
       ASSERT_EQ(w.run(train), 0) << w.says();
       const Json row = rows(w / "out/log.jsonl").back();
@@ -68,7 +68,7 @@ TEST(PlusPlus, MemoryAndBytesArePlanned) {
       plan.insert(plan.end(), {"--json", "distributed.nproc_per_node=4"});
       ASSERT_EQ(w.run(plan), 0) << w.says();
       const Json planned = Json::parse(contents(w / "stdout"));
-      // Activations are planned for the longest samples in one micro-batch, which four ranks do not get here.
+      // Activations are planned for a micro-batch of the longest samples, which no rank gets here.
       for (const char* name : {"weights", "adapter", "gradients", "optimizer", "communication"})
         EXPECT_EQ(planned.at(name), row.at("memory").at(name)) << name;
       EXPECT_EQ(planned.at("sent_per_step"), row.at("sent_per_step"));
@@ -96,7 +96,7 @@ TEST(PlusPlus, VerifyComparesSecondCopies) {
   EXPECT_NE(w.says().find("zero_quantized"), std::string::npos) << w.says();
 }
 
-TEST(PlusPlus, IsRefusedWithWhatItDoesNotKnow) {
+TEST(PlusPlus, IsRefusedWithUnsupportedSettings) {
   const Workplace w("llama", kFull);
   const std::string stage = "zero_stage=3";
   for (const auto& [settings, says] : std::vector<std::pair<std::vector<std::string>, std::string>>{

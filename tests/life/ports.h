@@ -9,13 +9,13 @@
 
 namespace ft::test {
 
-// A port of this machine that nobody listens at, below those that the kernel gives to connections.
+// Returns a free port of this machine, below those that the kernel gives to connections.
 inline int free_port() {
   for (int port = 20000 + getpid() % 10000;; ++port) {
     try {
       const Socket listener = listen_at({"127.0.0.1", port});
       return port;
-    } catch (const UserError&) {  // taken
+    } catch (const UserError&) {  // the port is taken
     }
   }
 }
@@ -26,8 +26,8 @@ struct TcpSocket {
   bool listens = false;
 };
 
-// A socket may be listed twice, or not at all: the table is read in pieces, and other sockets come and go in
-// between.
+// Lists the TCP sockets. The kernel's table is read in pieces while other sockets come and go, so a socket
+// may be listed twice or not at all.
 inline std::vector<TcpSocket> tcp_sockets() {
   std::vector<TcpSocket> all;
   for (const char* table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
@@ -50,7 +50,7 @@ inline bool somebody_listens_at(int port) {
   return std::any_of(all.begin(), all.end(), [&](const TcpSocket& s) { return s.listens && s.port == port; });
 }
 
-// The inodes of all sockets, TCP's and others, of the processes that work in a folder.
+// Returns the inodes of all sockets, TCP's and others, of the processes that work in a folder.
 inline std::set<std::string> sockets_of_processes_in(const fs::path& folder) {
   const std::string begin = "socket:[";
   std::set<std::string> all;

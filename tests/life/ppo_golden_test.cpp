@@ -1,4 +1,4 @@
-// PPO beside DeepSpeed-Chat's formulas in PyTorch: answers, and every step's losses, norms and columns
+// PPO against DeepSpeed-Chat's formulas in PyTorch: answers, and every step's losses, norms and columns
 // (tests/golden/make_ppo.py).
 #include <gtest/gtest.h>
 

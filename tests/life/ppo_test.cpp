@@ -1,11 +1,11 @@
-// PPO from the outside: the same bits after a resumption and whatever the stage, the plan of memory, the
-// critic that is written, what is logged and what is refused. Its numbers: ppo_golden_test.cpp.
+// PPO, tested from outside: the same bits after a resumption and in any stage, planned memory, the written
+// critic, the log's columns and refused settings. ppo_golden_test.cpp tests its numbers.
 #include "tests/life/online_place.h"
 
 namespace ft::test {
 namespace {
 
-// num_generations: a null that takes away GRPO's.
+// The objective PPO; num_generations null removes GRPO's value.
 Json ppo(const Json& more = Json::object()) {
   Json c = {{"type", "ppo"}, {"num_generations", nullptr}};
   c.merge_patch(more);
@@ -41,7 +41,7 @@ TEST(PpoLife, AResumedRunHasTheSameBits) {
   }
 }
 
-TEST(PpoLife, ItIsTheSameWhateverRanksAndStage) {
+TEST(PpoLife, ResultsDoNotDependOnRanksAndStage) {
   const OnlinePlace w(ppo(kReused), kLora);
   const auto launched = [&](int ranks, int stage) {
     const std::string out = "r" + std::to_string(ranks) + "s" + std::to_string(stage);
@@ -70,7 +70,7 @@ TEST(PpoLife, ItIsTheSameWhateverRanksAndStage) {
       }
 }
 
-TEST(PpoLife, ThePlanIsWhatIsMeasured) {
+TEST(PpoLife, ThePlanCoversTheMeasurement) {
   for (const Json& kind : {kLora, kFull}) {
     const OnlinePlace w(ppo(), kind);
     ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << w.says();
@@ -79,7 +79,7 @@ TEST(PpoLife, ThePlanIsWhatIsMeasured) {
     const Json measured = rows(w / "out/log.jsonl").back().at("memory");
     for (const char* name : {"weights", "adapter", "gradients", "optimizer"})
       EXPECT_EQ(planned.at(name), measured.at(name)) << name;
-    for (const char* name : {"activations", "scratch", "total"})  // answers may be short
+    for (const char* name : {"activations", "scratch", "total"})  // answers may be shorter than planned
       EXPECT_GE(planned.at(name).get<double>(), measured.at(name).get<double>()) << name;
   }
 }
@@ -98,7 +98,7 @@ TEST(PpoLife, TheLogHasTRLsColumns) {
   EXPECT_EQ(w.rollouts()[0]["advantages"].size(), w.rollouts()[0]["completion_ids"].size());
 }
 
-// The critic that a run leaves is a reward model, and the next run's critic may begin as it.
+// The critic of a run is a reward model, and the next run's critic may start from it.
 TEST(PpoLife, TheCriticIsAModelOfItsOwn) {
   const OnlinePlace w(ppo(), kFull);
   ASSERT_EQ(w.train({"training.max_steps=1"}), 0) << w.says();
@@ -137,7 +137,7 @@ TEST(PpoLife, Float16TrainsBoth) {
   EXPECT_EQ(w.log().size(), 2u);
 }
 
-TEST(PpoLife, WhatMakesNoSenseIsRefused) {
+TEST(PpoLife, MeaninglessSettingsAreRefused) {
   const OnlinePlace w(ppo());
   const std::pair<std::vector<std::string>, const char*> refused[] = {
       {{"objective.reward_command=null"}, "set what rewards the answers"},

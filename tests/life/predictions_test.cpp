@@ -1,5 +1,5 @@
-// evaluation.predict_with_generate from the outside: figures in the log, files beside the result, the same
-// under ranks.
+// evaluation.predict_with_generate, tested from outside: numbers in the log, files next to the result, the
+// same with several ranks.
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"
@@ -60,7 +60,7 @@ TEST_F(Predictions, AreMeasuredAndWritten) {
   const Json state = Json::parse(contents(w / "out/trainer_state.json"));
   EXPECT_EQ(state["best_metric"], std::max(evaluations[0]["eval_rouge1"], evaluations[1]["eval_rouge1"]));
 
-  // ft eval measures the same on what was trained
+  // ft eval measures the same on the trained model
   ASSERT_EQ(w.run({"eval", "--config", "run.json", "--adapter", "out", "--json"}), 0) << w.says();
   const Json again = Json::parse(contents(w / "stdout"));
   EXPECT_EQ(again["eval_bleu"], evaluations[1]["eval_bleu"]);
@@ -120,7 +120,7 @@ TEST_F(T5Predictions, AreMeasuredAloneAndUnderRanks) {
   ASSERT_EQ(w.run({"eval", "--config", "run.json", "--adapter", "out", "--json"}), 0) << w.says();
   const Json one = Json::parse(contents(w / "stdout"));
   EXPECT_EQ(one["eval_bleu"], results["predict_bleu"]);
-  // ranks share the prompts out, under stage 3 also the passes
+  // ranks shard the prompts, and in stage 3 also the passes
   for (const char* stage : {"zero_stage=0", "zero_stage=3"}) {
     ASSERT_EQ(w.run({"launch", "-n", "3", "eval", "--config", "run.json", "--adapter", "out", "--json", stage,
                      "zero_optimization.stage3_param_persistence_threshold=0"}),

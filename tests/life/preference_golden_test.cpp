@@ -1,5 +1,5 @@
-// Fifty steps of every objective beside TRL's own trainers: losses, gradient norms and columns, full and LoRA
-// (tests/golden/make_preference.py).
+// Fifty steps of every objective against TRL's own trainers: losses, gradient norms and columns, full and
+// LoRA (tests/golden/make_preference.py).
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"
@@ -49,8 +49,8 @@ TEST_P(PreferenceGolden, IsTrlsTraining) {
     if (row.contains("loss")) log.push_back(row);
   ASSERT_EQ(log.size(), 50u);
   for (const auto& [name, curve] : run["curves"].items()) {
-    // From PyTorch's run with weights a unit of the last place away: the luck of rounding. How often
-    // one value is above another has none but where they are equal.
+    // `luck`: the difference in PyTorch's run with weights that differ by one unit in the last place.
+    // Accuracies count comparisons, which rounding changes only if both values are nearly equal.
     const bool counted = name.ends_with("ccuracies") || name.ends_with("ccuracy");
     const double luck = counted ? 0 : run["shaken"][name].get<double>();
     const double bound = name == "loss" ? 1e-5 : 1e-5 + 4 * luck;

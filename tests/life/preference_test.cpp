@@ -1,5 +1,6 @@
-// Objectives from the outside: the same bits after a resumption, under every stage and from a reference that
-// is held or computed before; the plan is what is measured; what a run writes is read again.
+// Preference objectives, tested from outside: the same bits after a resumption, in every stage, and with a
+// reference that is computed during training or before; the plan equals the measurement; files that a run
+// writes can be read again.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -15,7 +16,8 @@ std::vector<int> some_ids(std::mt19937& random, int most) {
   return ids;
 }
 
-// Rows for the objective: pairs, answers with a label or a reward in groups of two, or examples.
+// Writes rows for the objective: pairs, answers with a label or, in groups of two, with a reward, or
+// examples.
 void write_rows(const fs::path& file, const std::string& type) {
   std::mt19937 random(5);
   std::ofstream out(file);
@@ -45,7 +47,7 @@ class PreferencePlace : public Workplace {
     const bool adapter = fs::exists(*this / out / "adapter_model.safetensors");
     return contents(*this / out / (adapter ? "adapter_model.safetensors" : "model.safetensors"));
   }
-  // The log's rows but for what depends on the clock.
+  // Returns the log's rows, without values that depend on the clock.
   std::vector<Json> log(const std::string& out = "out") const {
     std::vector<Json> all;
     for (Json row : rows(*this / out / "log.jsonl")) {
@@ -66,7 +68,7 @@ class PreferencePlace : public Workplace {
   }
 };
 
-// One token for each letter: a is 3.
+// Writes a tokenizer with one token for each letter: a is 3.
 void write_tokenizer(const fs::path& folder) {
   Json letters = {{"<pad>", 0}, {"<unk>", 1}, {"</s>", 2}};
   for (int i = 0; i < 26; ++i) {
@@ -133,7 +135,7 @@ TEST(PreferenceLife, StagesAreTheSameTraining) {
       EXPECT_TRUE(w.weights(out) == w.weights("stage0")) << c.name << " stage " << stage;
     }
     if (c.objective.at("type") == "kto")
-      continue;  // its kl and mismatched pairs are a micro-batch's, as in TRL
+      continue;  // its kl and mismatched pairs depend on the micro-batch, as in TRL
     ASSERT_EQ(w.train({"training.gradient_accumulation_steps=2"}), 0) << c.name << w.says();
     const auto one = losses(w / "out"), two = losses(w / "stage0");
     ASSERT_EQ(one.size(), two.size()) << c.name;
@@ -142,8 +144,8 @@ TEST(PreferenceLife, StagesAreTheSameTraining) {
   }
 }
 
-// Read as it goes, in chunks of which the last of a pass is short: rows that belong together stay so, two
-// ranks see what one sees, and a resumption goes on where it was.
+// The data is read during training, in chunks; the last chunk of a pass is short. Rows that belong together
+// stay together, two ranks get the same rows as one, and a resumed run goes on at its place.
 TEST(PreferenceLife, AStreamIsTheSameForAllRanksAndResumes) {
   for (const ObjectiveCase& c : objective_cases()) {
     if (c.objective.at("type") == "grpo") continue;  // refused: a step weighs its answers together
@@ -162,7 +164,7 @@ TEST(PreferenceLife, AStreamIsTheSameForAllRanksAndResumes) {
     ASSERT_EQ(w.run(two), 0) << c.name << w.says();
     EXPECT_TRUE(w.weights("two") == want) << c.name;
     EXPECT_EQ(losses(w / "two"), both) << c.name;
-    if (c.objective.at("type") == "kto") continue;  // as above
+    if (c.objective.at("type") == "kto") continue;  // see above
     std::vector<std::string> one = streamed;
     one.emplace_back("training.gradient_accumulation_steps=2");
     ASSERT_EQ(w.train(one), 0) << c.name << w.says();
@@ -173,8 +175,8 @@ TEST(PreferenceLife, AStreamIsTheSameForAllRanksAndResumes) {
   }
 }
 
-// A step's columns are those of all ranks' rows and tokens together, as TRL gathers them; an evaluation's
-// those of its batches, whichever ranks take them.
+// A step's columns are computed from the rows and tokens of all ranks together, as TRL gathers them. An
+// evaluation's columns are computed from its batches, whichever ranks take them.
 TEST(PreferenceLife, ColumnsAreOfAllRanksTogether) {
   const Json unpaired = {{"type", "kto"}, {"loss_type", "apo_zero_unpaired"}};
   for (const Json& objective :
@@ -193,7 +195,7 @@ TEST(PreferenceLife, ColumnsAreOfAllRanksTogether) {
     const auto one = rows(w / "out/log.jsonl"), two = rows(w / "two/log.jsonl");
     ASSERT_EQ(one.size(), two.size());
     int compared = 0;
-    for (std::size_t i = 0; i + 1 < one.size(); ++i)  // the last says how it went
+    for (std::size_t i = 0; i + 1 < one.size(); ++i)  // the last row is the summary
       for (const auto& [name, value] : one[i].items()) {
         if (name.find('/') == std::string::npos && name.find("reward") == std::string::npos) continue;
         ASSERT_TRUE(two[i].contains(name)) << objective << name;
@@ -227,7 +229,7 @@ TEST(PreferenceLife, AnEvaluationOfDistillationWeighsBatchesBySequences) {
   EXPECT_NEAR(loss("both.jsonl", 2), (2 * a + 6 * b) / 8, 1e-6);
 }
 
-TEST(PreferenceLife, ThePlanIsWhatIsMeasured) {
+TEST(PreferenceLife, ThePlanEqualsTheMeasurement) {
   for (const ObjectiveCase& c : objective_cases()) {
     const PreferencePlace w(c.objective, c.kind);
     ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << c.name << w.says();
@@ -252,7 +254,7 @@ TEST(PreferenceLife, AReferenceComputedBeforeIsTheSame) {
   }
 }
 
-// The numbers are kept, and used while they are those of the run.
+// The reference's log probabilities are stored, and reused while settings and data are the same.
 TEST(PreferenceLife, AReferenceIsComputedOnce) {
   for (const Json& kind : {kFull, kLora}) {
     const PreferencePlace w({{"type", "dpo"}, {"precompute_ref_log_probs", true}}, kind);
@@ -291,7 +293,7 @@ TEST(PreferenceLife, AReferenceIsComputedOnce) {
     ASSERT_EQ(run({"--overwrite", "data.max_seq_length=8"}), 0) << w.says();
     EXPECT_TRUE(says("is of other data: computed again")) << w.says();
 
-    // A folder for several runs, of which one has two ranks.
+    // Several runs share a folder; one of them has two ranks.
     const std::string shared = "data.dataset_prepared_path=shared";
     ASSERT_EQ(run({shared, "training.output_dir=one", "training.gradient_accumulation_steps=2"}), 0)
         << w.says();
@@ -302,14 +304,14 @@ TEST(PreferenceLife, AReferenceIsComputedOnce) {
   }
 }
 
-// A student that is its teacher has nothing to learn.
+// A student that is its own teacher has nothing to learn.
 TEST(PreferenceLife, AStudentThatIsItsTeacherHasNoLoss) {
   const PreferencePlace w({{"type", "distill"}, {"teacher_model_name_or_path", "model"}}, kLora);
   ASSERT_EQ(w.train({"training.learning_rate=1e-12"}), 0) << w.says();
   for (const double loss : losses(w / "out")) EXPECT_NEAR(loss, 0, 1e-6);
 }
 
-TEST(PreferenceLife, ARewardModelScoresWhatItWrote) {
+TEST(PreferenceLife, ARewardModelCanScore) {
   for (const Json& kind : {kLora, kFull}) {
     const PreferencePlace w({{"type", "reward"}}, kind);
     ASSERT_EQ(w.train(), 0) << w.says();
@@ -336,8 +338,8 @@ TEST(PreferenceLife, ARewardModelScoresWhatItWrote) {
   }
 }
 
-// The base has no tokenizer, the adapter brings its own.
-TEST(PreferenceLife, AnAdaptersTokenizerReadsWhatIsScored) {
+// The base has no tokenizer, so the adapter's is used.
+TEST(PreferenceLife, AnAdaptersTokenizerIsUsedForScoring) {
   const PreferencePlace w({{"type", "reward"}}, kLora);
   ASSERT_EQ(w.train(), 0) << w.says();
   std::ofstream(w / "in.jsonl") << R"({"prompt": "cd", "completion": "ef"})"
@@ -372,11 +374,12 @@ TEST(PreferenceLife, ATeacherWithAnotherTokenizerIsRefused) {
   EXPECT_NE(w.says().find("has another tokenizer: token 9 is \"#\""), std::string::npos) << w.says();
 }
 
-// With every token of the vocabulary the file says what the teacher says.
+// With every token of the vocabulary, the file gives the same losses as the teacher.
 TEST(PreferenceLife, ATeachersFileIsAsGoodAsTheTeacher) {
   const std::string teacher = source_path("tests/golden/models/llama-gqa/model");
   const Json distill = {{"type", "distill"}, {"temperature", 2}, {"beta", 0.3}};
-  const PreferencePlace w(distill, {{"lora", {{"r", 4}}}});  // dropout is a micro-batch's
+  // no dropout, because it depends on the micro-batch
+  const PreferencePlace w(distill, {{"lora", {{"r", 4}}}});
   const std::string file = "objective.teacher_file=t.safetensors";
   const std::vector<std::string> eval{"evaluation.eval_strategy=epoch", "data.val_set_size=3"};
   const auto train = [&](std::vector<std::string> more) {
@@ -424,7 +427,7 @@ TEST(PreferenceLife, ATeachersFileIsAsGoodAsTheTeacher) {
   EXPECT_FALSE(fs::exists(w / "other"));
 }
 
-// The answers to held-out prompts, before training and in the end.
+// The answers to held-out prompts, before training and at its end.
 TEST(PreferenceLife, SamplesBeforeAndAfterAreShown) {
   const PreferencePlace w({{"type", "dpo"}}, kLora);
   write_tokenizer(w / "letters");
@@ -462,7 +465,7 @@ TEST(PreferenceLife, SamplesBeforeAndAfterAreShown) {
             2);
 }
 
-TEST(PreferenceLife, WhatMakesNoSenseIsRefused) {
+TEST(PreferenceLife, MeaninglessSettingsAreRefused) {
   const PreferencePlace w({{"type", "dpo"}}, kLora);
   const std::pair<std::vector<std::string>, const char*> refused[] = {
       {{"objective.type=ppo"}, "set what rewards the answers"},

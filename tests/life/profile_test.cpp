@@ -1,4 +1,4 @@
-// What a run says of its own speed, from the outside.
+// Reports of a run on its own speed, memory and communication, tested from outside.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -42,8 +42,9 @@ TEST(Monitors, WriteWhereTheyAreTold) {
 
 Json json_of(const Workplace& w) { return Json::parse(contents(w / "stdout")); }
 
-// As DeepSpeed's profiler counts the same models (tests/golden/make_profile.py), after ft's convention:
-// attention only over pairs that see each other, the head only where there is a target.
+// DeepSpeed's profiler counts the same models (tests/golden/make_profile.py). The expected counts are adapted
+// to ft's convention: attention counts only pairs that see each other, the head counts only rows with a
+// target.
 class ProfiledModel : public testing::TestWithParam<const char*> {};
 
 TEST_P(ProfiledModel, CountsAsDeepSpeedDoesAndAsThePlan) {
@@ -145,8 +146,8 @@ TEST(Profile, OfTwoRanksIsOfTheFirst) {
   EXPECT_NE(text.find("reduce"), std::string::npos) << text;
 }
 
-// Stage 0 adds up each step's gradients, the loss and the norm; what is sent is what the log says.
-TEST(Logging, CountsWhatRanksSayToEachOther) {
+// Stage 0 reduces each step's gradients, the loss and the norm; the log has the same number of bytes sent.
+TEST(Logging, CountsCommunicationBetweenRanks) {
   const Workplace w("llama", {{"logging", {{"comms_logger", {{"enabled", true}}}}}});
   const std::vector<std::string> two{
       "launch", "-n", "2", "train", "--config", "run.json", "training.max_steps=4"};
@@ -187,8 +188,8 @@ TEST(Logging, CountsWhatRanksSayToEachOther) {
   EXPECT_NE(w.says().find("one rank has nobody to talk to"), std::string::npos) << w.says();
 }
 
-// The most of all phases is what the run took.
-TEST(Logging, SaysWhatMemoryEachPhaseTakes) {
+// The maximum over all phases is the run's memory.
+TEST(Logging, ReportsTheMemoryOfEachPhase) {
   const Workplace plain("llama"), w("llama", {{"logging", {{"memory_breakdown", true}}}});
   ASSERT_EQ(plain.train({}), 0) << plain.says();
   ASSERT_EQ(w.train({}), 0) << w.says();

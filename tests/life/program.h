@@ -1,4 +1,4 @@
-// Runs the program from the outside, as a user would, in a folder of its own.
+// Runs the program from outside, as a user does, in a temporary folder.
 #pragma once
 #include <signal.h>
 #include <sys/wait.h>
@@ -33,8 +33,8 @@ inline std::vector<Json> rows(const fs::path& file) {
   return out;
 }
 
-// Whether it comes to hold, looking every hundredth of a second for `seconds` at least. Generous limits cost
-// nothing where it does, and a busy machine needs them.
+// Waits until `holds` returns true, and checks every hundredth of a second for at least `seconds`. Returns
+// false on timeout. Generous limits cost nothing if it holds, and a busy machine needs them.
 template <class F>
 bool comes_to_hold(int seconds, F&& holds) {
   for (int i = 0; i < 100 * seconds; ++i) {
@@ -73,7 +73,7 @@ class Workplace {
 
   fs::path operator/(const std::string& name) const { return folder_ / name; }
 
-  // output: where stdout and stderr go; -1: to files.
+  // Starts the program. `output`: the file descriptor for stdout and stderr; -1: files.
   pid_t start(const std::vector<std::string>& arguments, int output = -1) const {
     const pid_t pid = fork();
     if (pid != 0) return pid;
@@ -96,7 +96,7 @@ class Workplace {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
   int run(const std::vector<std::string>& arguments) const { return finish(start(arguments)); }
-  // ft train with overrides.
+  // Runs ft train with overrides.
   int train(std::vector<std::string> overrides = {}) const {
     overrides.insert(overrides.begin(), {"train", "--config", "run.json"});
     return run(overrides);
@@ -119,7 +119,7 @@ class Workplace {
   fs::path folder_;
 };
 
-// The losses of a run, in order.
+// Returns the losses of a run, in order.
 inline std::vector<double> losses(const fs::path& out) {
   std::vector<double> v;
   for (const Json& row : rows(out / "log.jsonl"))
@@ -127,7 +127,7 @@ inline std::vector<double> losses(const fs::path& out) {
   return v;
 }
 
-// The bytes that `ft plan --json` says are those that a row of the log has measured.
+// Expects that the bytes in the output of `ft plan --json` equal those measured in a row of the log.
 inline void expect_planned(const Json& planned, const Json& measured) {
   for (const char* name :
        {"weights", "adapter", "gradients", "optimizer", "activations", "scratch", "communication", "total"})

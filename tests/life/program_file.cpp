@@ -1,4 +1,4 @@
-// Which program; like tests/support/source.cpp a file of its own, for a compiler's cache.
+// The path of the program; a separate file, like tests/support/source.cpp, for a compiler cache.
 #include "tests/life/program_file.h"
 
 std::string ft::test::program_file() { return FT_PROGRAM; }

@@ -1,4 +1,5 @@
-// ft quantize from the outside: the folder that bitsandbytes writes, the training of quantizing at load.
+// ft quantize, tested from outside: it writes the folder that bitsandbytes writes, and training on it equals
+// training with quantization at load.
 #include <cstring>
 
 #include "engine/files/safetensors_write.h"
@@ -8,7 +9,7 @@
 namespace ft::test {
 namespace {
 
-// The model of a golden test in 4 bits, in the workplace's folder "packed".
+// Quantizes the model of a golden test to 4 bits, into the workplace's folder "packed".
 void quantize_model(const Workplace& w, const std::vector<std::string>& more = {}) {
   std::vector<std::string> c = {"quantize", "--model", "model", "--output", "packed"};
   c.insert(c.end(), more.begin(), more.end());
@@ -55,8 +56,8 @@ INSTANTIATE_TEST_SUITE_P(All, Quantize,
                                          QuantizeCase{"t5", "nf4", "false", true},
                                          QuantizeCase{"qwen3", "nf4", "true", true}));
 
-// But for the mean of the absmax, which may differ in its last bit, as then do the largest distances from it;
-// and for spaces behind the JSON that has it.
+// Equal except for the mean of absmax, which may differ in its last bit, as may the largest difference from
+// that mean, and except for spaces after the JSON that contains it.
 TEST(QuantizedFolder, IsThatOfBitsandbytes) {
   const Workplace w("llama");
   const std::string golden = source_path("tests/golden/four_bit/");
@@ -94,7 +95,7 @@ TEST(QuantizedFolder, IsThatOfBitsandbytes) {
   }
 }
 
-// Shard by shard, with the index and what belongs to the tokenizer.
+// The result has the model's shards, with the index and the tokenizer's files.
 TEST(QuantizedFolder, IsShardedAsTheModel) {
   const Workplace w("llama");
   const fs::path from = fs::canonical(w / "model"), sharded = w / "sharded";

@@ -1,4 +1,4 @@
-// How tests start several ranks, and what comes of it.
+// Command lines for several ranks, and the results of such runs.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 
 namespace ft::test {
 
-// The parameters are so small that all of them would stay whole under stage 3: unless `more` says another
-// threshold, none does.
+// Returns the arguments of a run. Unless `more` sets another threshold, stage 3 shards all parameters, which
+// are so small that by default all would be persistent.
 inline std::vector<std::string> command(int ranks, int stage, int accumulation,
                                         const std::vector<std::string>& more) {
   std::vector<std::string> c = {"train",
@@ -21,7 +21,7 @@ inline std::vector<std::string> command(int ranks, int stage, int accumulation,
   return c;
 }
 
-// A launcher's ranks, in their order.
+// Returns a launcher's ranks, in their order.
 inline std::vector<pid_t> children(pid_t pid) {
   std::istringstream in(
       contents("/proc/" + std::to_string(pid) + "/task/" + std::to_string(pid) + "/children"));
@@ -46,7 +46,8 @@ inline Result result_of(const std::string& golden, const Json& config, int ranks
   return {losses(w / "out"), contents(w / file_of(config))};
 }
 
-// For how many seconds a rank may be silent where tests wait for it: longer than a busy machine's pauses.
+// Seconds that a rank may be silent before tests expect it to be lost: longer than the pauses of a busy
+// machine.
 inline constexpr int kSilence = 20;
 inline const std::string kLostAfterSilence = "distributed.timeout_s=" + std::to_string(kSilence);
 inline std::string silent(pid_t rank) {

@@ -1,4 +1,4 @@
-// Several ranks from the outside: whatever their number and the ZeRO stage, the same training.
+// Runs with several ranks, tested from outside: the same training with any number of ranks in any ZeRO stage.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,11 +16,11 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
 
 class Stages : public testing::TestWithParam<std::tuple<Json, int, int>> {};
 
-// Twenty steps: of a global batch of up to 96 samples, that takes several epochs.
+// Twenty steps: with a global batch of up to 96 samples that takes several epochs.
 const std::vector<std::string> kTwenty = {"training.max_steps=20"};
 
-// The global batch is that of one rank that accumulates more. With one micro-step all stages have the same
-// bits; with several, sharded gradients add ranks first and replicated ones micro-steps first.
+// A single rank that accumulates more has the same global batch. With one micro-step all stages have the same
+// bits. With several, sharded gradients add ranks first, and replicated ones micro-steps first.
 TEST_P(Stages, AreTheSameTraining) {
   const auto& [config, ranks, accumulation] = GetParam();
   const std::vector<double> one = result_of("llama", config, 1, 0, accumulation * ranks, kTwenty).losses;
@@ -47,7 +47,7 @@ INSTANTIATE_TEST_SUITE_P(DISABLED_More, Stages,
                          testing::Combine(testing::Values(kLora, kFull, kQlora), testing::Values(4, 8),
                                           testing::Values(1, 4)));
 
-// Whatever the stage the same rounded gradients, and half the bytes.
+// All stages have the same rounded gradients and send half the bytes.
 TEST(Ranks, GradientsMayTravelIn16Bits) {
   for (const Json& config : {kLora, kFull})
     for (const std::string type : {"bf16", "fp16"}) {
@@ -66,7 +66,7 @@ TEST(Ranks, GradientsMayTravelIn16Bits) {
     }
 }
 
-TEST(Ranks, WhatGradientsIn16BitsTakeIsPlanned) {
+TEST(Ranks, GradientsIn16BitsArePlanned) {
   const Workplace w("llama", kFull);
   std::int64_t sent[2] = {};
   for (const bool narrow : {false, true}) {
@@ -136,7 +136,7 @@ TEST(Ranks, OverlapChangesNothing) {
   EXPECT_TRUE(small(2, kLora) == small(3, kLora));
 }
 
-// Groups of ranks that share out among themselves: another order of the sums.
+// Groups of ranks that shard among themselves add up in another order.
 TEST(Ranks, ShardGroupsAreTheSameTraining) {
   for (const Json& config : {kLora, kFull}) {
     const std::vector<double> one = result_of("llama", config, 1, 0, 4).losses;
@@ -149,7 +149,8 @@ TEST(Ranks, ShardGroupsAreTheSameTraining) {
   }
 }
 
-// A table that is also the head is reduced twice a micro-step where gradients are sharded: another order.
+// If gradients are sharded, a table that is also the head is reduced twice in a micro-step, so its sums have
+// another order.
 TEST(Ranks, ATiedTableIsTheSameToRounding) {
   const Json config = {{"finetuning_type", "full"}};
   const Result one = result_of("qwen3", config, 1, 0, 2);
@@ -175,8 +176,8 @@ TEST(Ranks, EvaluationIsTheSame) {
   for (int stage = 0; stage < 4; ++stage) expect_near(evaluations(2, stage), want, 1e-6);
 }
 
-// ft eval: a rank without a batch stays in step with the others.
-TEST(Ranks, EvalIsOfAnyNumberOfThem) {
+// In ft eval, a rank without a batch stays in step with the others.
+TEST(Ranks, EvalWorksWithAnyNumberOfThem) {
   const Json config = {{"finetuning_type", "full"},
                        {"data", {{"eval_datasets", {{{"path", "train.jsonl"}, {"type", "tokenized"}}}}}},
                        {"training", {{"per_device_eval_batch_size", 5}}}};
@@ -196,8 +197,8 @@ TEST(Ranks, EvalIsOfAnyNumberOfThem) {
     }
 }
 
-// ft generate: the answers of one rank, in order, also where a rank has nothing left to do.
-TEST(Ranks, GenerateSharesOutTheRows) {
+// ft generate gives the answers of one rank, in order, even if a rank has no rows left.
+TEST(Ranks, GenerateShardsTheRows) {
   const Workplace w("llama", kFull);
   std::string rows;
   for (int i = 0; i < 5; ++i)
@@ -218,8 +219,8 @@ TEST(Ranks, GenerateSharesOutTheRows) {
     }
 }
 
-// The same of an encoder-decoder, whose ranks also read new sources at different times.
-TEST(Ranks, GenerateSharesOutSources) {
+// ft generate with an encoder-decoder, whose ranks also read new sources at different times.
+TEST(Ranks, GenerateShardsSources) {
   const Workplace w("t5", kFull);
   std::string rows;
   for (int i = 0; i < 7; ++i)
@@ -251,8 +252,8 @@ TEST(Ranks, GenerateSharesOutSources) {
   }
 }
 
-// A checkpoint knows nothing of ranks and stages: it can be resumed with other ones. With another number of
-// micro-batches in a step the run goes on at its step, and says so.
+// A checkpoint does not depend on ranks and stages, so it can be resumed with others. If the number of
+// micro-batches in a step changes, the run goes on at its step, and prints a warning.
 TEST(Ranks, ACheckpointGoesOnWithOtherRanks) {
   const std::vector<std::string> saving = {"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"};
   const std::vector<std::string> resume = {"training.resume_from_checkpoint=out/checkpoint-5"};
@@ -287,7 +288,7 @@ TEST(Ranks, CheckpointsAreThoseOfOneStage) {
   for (int stage = 1; stage < 4; ++stage) EXPECT_TRUE(files(stage) == want) << stage;
 }
 
-// As torchrun starts them: no launcher, only variables.
+// Ranks are started by torchrun: without a launcher, with environment variables only.
 TEST(Ranks, AreFoundInTheEnvironment) {
   const Workplace w("llama", kLora);
   const Result want = result_of("llama", kLora, 2, 2, 1);
@@ -307,7 +308,7 @@ TEST(Ranks, AreFoundInTheEnvironment) {
   EXPECT_TRUE(contents(w / file_of(kLora)) == want.weights);
 }
 
-TEST(Ranks, WhatIsNotThereYetIsRefused) {
+TEST(Ranks, UnsupportedSettingsAreRefused) {
   const Workplace w("llama", kLora);
   const auto refused = [&](const std::vector<std::string>& arguments, const std::string& text) {
     EXPECT_EQ(w.run(arguments), 2) << w.says();
@@ -339,7 +340,7 @@ TEST(Ranks, WhatIsNotThereYetIsRefused) {
   EXPECT_FALSE(fs::exists(w / "out/run.json"));
 }
 
-// What the plan says of a rank is what it takes, buffers included.
+// The planned memory of a rank, including buffers, equals the measurement.
 TEST(Ranks, PlannedMemoryIsTheRanks) {
   const std::string z = "zero_optimization.";
   const std::vector<std::vector<std::string>> settings = {

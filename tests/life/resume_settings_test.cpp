@@ -1,4 +1,4 @@
-// A run that goes on from a checkpoint with other settings or files: refused, named, or bit for bit the same.
+// A run that is resumed with other settings or files: refused, reported, or bit for bit the same.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -41,7 +41,7 @@ class Resumption : public testing::Test {
   bool equals_whole() const { return has_result_of_whole() && losses(w / "out") == losses_; }
   bool says(const std::string& text) const { return w.says().find(text) != std::string::npos; }
 
-  // A copy of the base; the last byte of its weights is another one if `other`.
+  // Copies the base; if `other`, changes the last byte of its weights.
   void copy_base(const std::string& to, bool other) const {
     fs::copy(w / "base", w / to, fs::copy_options::recursive);
     if (!other) return;
@@ -87,7 +87,7 @@ TEST_F(Resumption, ChangesOnPurposeGoOn) {
   EXPECT_EQ(resume({"training.optim=lion", "training.resume_despite=lora"}), 4);
 }
 
-TEST_F(Resumption, WhatAPersonMayWantToChangeIsNamed) {
+TEST_F(Resumption, ChangesThatMayBeIntendedAreNamed) {
   std::ofstream(w / "other.jsonl") << contents(w / "train.jsonl") << contents(w / "train.jsonl");
   for (const char* changed :
        {"training.learning_rate=0.001", "training.lr_scheduler_type=linear", "training.weight_decay=0.1",
@@ -116,7 +116,7 @@ TEST_F(Resumption, FilesThatChangeUnderTheirNamesAreNoticed) {
   EXPECT_TRUE(says("base\": its files have changed since checkpoint-3")) << w.says();
 }
 
-TEST_F(Resumption, WhatChangesNothingIsNotMentioned) {
+TEST_F(Resumption, ChangesWithoutEffectAreNotMentioned) {
   copy_base("moved", false);
   for (const char* changed :
        {"model.model_name_or_path=moved", "logging.logging_first_step=true", "checkpointing.save_steps=2",
@@ -140,12 +140,12 @@ TEST_F(Resumption, OldCheckpointsGoOn) {
   EXPECT_TRUE(equals_whole());
 }
 
-// Settings and random values for them, out of the schema of a configuration.
+// Settings of the configuration's schema, and random values for them.
 class Settings {
  public:
   Settings(const Json& schema, unsigned seed) : random_(seed) { collect(schema, ""); }
 
-  // "training.seed=7"
+  // Returns a setting and a value, as for "training.seed=7".
   std::pair<std::string, std::string> choose() {
     for (;;) {
       const auto& [path, schema] = all_[random_() % all_.size()];

@@ -1,4 +1,5 @@
-// The folder of a run: what may not be in it, who may write there, which checkpoints it has at the end.
+// The folder of a run: files that may not be in it, processes that may write there, and the checkpoints at
+// the end.
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"
@@ -108,7 +109,7 @@ Json choosing_the_best() {
 
 class Best : public testing::TestWithParam<bool> {};
 
-// Removed, or damaged.
+// GetParam(): the best checkpoint is removed; otherwise it is damaged.
 TEST_P(Best, CheckpointThatIsLostIsNamedAndTheNextBestIsTheResult) {
   const Workplace w("llama", choosing_the_best());
   ASSERT_EQ(w.train(), 0) << w.says();

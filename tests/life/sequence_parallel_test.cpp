@@ -1,4 +1,4 @@
-// Ranks that share sequences, from the outside: the training of one rank.
+// Ranks that share sequences, tested from outside: the training of one rank.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ std::vector<std::string> shared(int sequence, std::vector<std::string> more = kS
   return more;
 }
 
-// For heads that the ranks do not divide too.
+// Arguments for a ring, which also allows heads that the ranks do not divide.
 std::vector<std::string> in_a_ring(int sequence, std::vector<std::string> more = kSteps) {
   more.emplace_back("distributed.sequence_parallel_type=ring");
   return shared(sequence, std::move(more));
@@ -64,7 +64,7 @@ TEST(SharedSequences, MayFormARing) {
   }
 }
 
-// The memory that was planned for rank 0 suffices for all ranks, wherever in the sequences their rows are.
+// The memory planned for rank 0 suffices for all ranks, wherever in the sequences their rows are.
 TEST(SharedSequences, OfSeveralInAMicroBatchFitThePlan) {
   for (const bool ring : {false, true})
     for (const int ranks : {2, 3, 4}) {
@@ -77,7 +77,7 @@ TEST(SharedSequences, OfSeveralInAMicroBatchFitThePlan) {
     }
 }
 
-// Bit for bit, with another stage and after an evaluation.
+// Resumed bit for bit, in another stage and after an evaluation.
 TEST(SharedSequences, AreResumedAndEvaluated) {
   const Workplace one("llama", kFull), two("llama", kFull);
   const std::vector<std::string> more = shared(
@@ -128,7 +128,7 @@ struct Wrong {
   std::string says;
 };
 
-TEST(SharedSequences, WhatCannotBeIsRefused) {
+TEST(SharedSequences, UnsupportedSettingsAreRefused) {
   const std::string d = "distributed.";
   const std::vector<Wrong> all = {
       {{d + "sequence_parallel_size=2"}, 3, "take 2 or 4 ranks (ft launch -n), or a size of 1 or 3"},

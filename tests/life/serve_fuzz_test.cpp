@@ -1,5 +1,5 @@
-// Random requests to ft serve whose model answers any id, also ids that its tokenizer has no token for: each
-// gets an answer or an error in OpenAI's form, and the server lives.
+// Random requests to ft serve with a model that generates any id, including ids without a token: each request
+// gets an answer or an error in OpenAI's form, and the server stays alive.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -157,7 +157,7 @@ class Fuzzer {
     for (int i = below(3); i > 0; --i) j[one_of(kFields)] = value();
     return j;
   }
-  // The bytes that are sent: JSON, sometimes damaged on the way.
+  // Returns the bytes to send: JSON, sometimes damaged.
   std::string bytes(const Json& body) {
     std::string all = body.dump(-1, ' ', once_in(2), Json::error_handler_t::replace);
     if (once_in(12))
@@ -171,7 +171,7 @@ class Fuzzer {
   std::mt19937 random_;
 };
 
-// A server whose model has 200 ids more than its tokenizer, and answers all of them.
+// A server whose model has 200 more ids than its tokenizer, and generates all of them.
 struct Any : Workplace {
   Any() : Workplace("llama") {
     Json config = Json::parse(contents(kBase + "/config.json"));
@@ -223,7 +223,7 @@ void ask_at_random(int requests, std::uint32_t seed) {
     const std::string sent = fuzzer.bytes(fuzzer.body(chat));
     HttpClient client(server.port);
     const std::string head = client.head("POST", chat ? kChat : kText, sent.size());
-    if (fuzzer.once_in(15)) {  // leaves in the middle, or before the answer
+    if (fuzzer.once_in(15)) {  // closes the connection in the middle, or before the answer
       const std::string all = head + sent;
       client.send(all.substr(0, static_cast<std::size_t>(fuzzer.below(static_cast<int>(all.size()) + 1))));
       continue;

@@ -1,5 +1,5 @@
-// ft serve from the outside, over real sockets: the answers of ft generate and ft chat, streams, adapters and
-// many clients at once, and clients who mean harm.
+// ft serve, tested from outside over real sockets: the answers of ft generate and ft chat, streams, adapters,
+// many clients at once, and malicious clients.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -69,7 +69,7 @@ TEST(Serve, PiecesOfAStreamJoinToTheWholeText) {
   EXPECT_NE(stream.head.find("text/event-stream"), std::string::npos) << stream.head;
   std::string joined, finish;
   const std::vector<Json> all = events(stream.body);
-  // Its role, text, end and usage; a busy machine sends several tokens' text in one event.
+  // Events for role, text, end and usage. A busy machine sends the text of several tokens in one event.
   ASSERT_GE(all.size(), 4u);
   EXPECT_EQ(all[0]["choices"][0]["delta"]["role"], "assistant");
   for (const Json& e : all) {
@@ -134,10 +134,10 @@ double likeliest(const Json& top) {
   return best;
 }
 
-// Echoed tokens are those of the prompt, and the prompt of the prompt with its answer has the answer's
-// probabilities.
+// Echoed tokens are the prompt's. If a prompt consists of an earlier prompt and its answer, the answer's
+// tokens have the probabilities that they had as an answer.
 TEST(Serve, LogprobsOfPromptsAndAnswers) {
-  constexpr double kRounding = 1e-5;  // passes over a part of the prompt take their sums otherwise
+  constexpr double kRounding = 1e-5;  // passes over a part of the prompt add up in another order
   const Served w;
   const Server server(w, {"generation.batch_size=2"});
   const auto ask = [&](Json more) {
@@ -153,14 +153,15 @@ TEST(Serve, LogprobsOfPromptsAndAnswers) {
   ASSERT_EQ(own["tokens"].size(), 6u);
   ASSERT_EQ(own["top_logprobs"].size(), 6u);
   EXPECT_EQ(own["top_logprobs"][0].size(), 3u);
-  EXPECT_EQ(likeliest(own["top_logprobs"][0]), own["token_logprobs"][0]);  // the likeliest was taken
+  EXPECT_EQ(likeliest(own["top_logprobs"][0]), own["token_logprobs"][0]);  // the likeliest token was chosen
   const Json echoed = ask({{"prompt", prompt}, {"max_tokens", 6}, {"logprobs", 1}, {"echo", true}});
   ASSERT_EQ(echoed["logprobs"]["tokens"].size(), 306u);
   EXPECT_TRUE(echoed["logprobs"]["token_logprobs"][0].is_null());
   EXPECT_TRUE(echoed["text"].get<std::string>().ends_with(answer["text"].get<std::string>()));
   for (std::size_t i = 0; i < 6; ++i)
     EXPECT_NEAR(echoed["logprobs"]["token_logprobs"][300 + i], own["token_logprobs"][i], kRounding);
-  // One token at a time says the same of a prompt's token as the prompt's own passes.
+  // Requests for one token after a part of the prompt give the probabilities that the prompt's own pass
+  // gives.
   for (const int at : {1, 2, 130, 299}) {
     const std::vector<int> begin(prompt.begin(), prompt.begin() + at);
     const Json next = ask({{"prompt", begin}, {"max_tokens", 1}, {"logprobs", 1}});
@@ -168,7 +169,8 @@ TEST(Serve, LogprobsOfPromptsAndAnswers) {
                 likeliest(echoed["logprobs"]["top_logprobs"][static_cast<std::size_t>(at)]), kRounding);
   }
   const Json words = ask({{"prompt", "one two"}, {"max_tokens", 6}, {"echo", true}});
-  EXPECT_TRUE(words["text"].get<std::string>().starts_with("one two ")) << words;  // the answer's own space
+  // the answer begins with a space
+  EXPECT_TRUE(words["text"].get<std::string>().starts_with("one two ")) << words;
   const Json only = ask({{"prompt", "one two"}, {"max_tokens", 0}, {"logprobs", 0}, {"echo", true}});
   EXPECT_EQ(only["text"], "one two");
   EXPECT_EQ(only["logprobs"]["top_logprobs"], nullptr);
@@ -205,7 +207,7 @@ TEST(Serve, HealthIsAskedWithoutAKey) {
   EXPECT_EQ(HttpClient(server.port).get("/v1/models").status, 401);
 }
 
-// generation.max_length is the context, generation.max_new_tokens an answer's length.
+// generation.max_length limits the context, generation.max_new_tokens the length of an answer.
 TEST(Serve, TheContextAndTheLengthOfAnswersAreTwoSettings) {
   const Served w;
   const Server server(
@@ -215,7 +217,7 @@ TEST(Serve, TheContextAndTheLengthOfAnswersAreTwoSettings) {
   EXPECT_EQ(server.post(kText, {{"model", "base"}, {"prompt", "one"}, {"max_tokens", 64}}).status, 400);
 }
 
-// The calls in answers are the business of tool_calls_test.
+// tool_calls_test.cpp tests calls in answers.
 TEST(Serve, ToolsAndCallsReachTheTemplate) {
   const Served w;
   const std::string chat_template =
@@ -270,7 +272,7 @@ TEST(Serve, StopStringsAndLengthsEndAnswers) {
   EXPECT_TRUE(whole.starts_with(two["choices"][0]["text"].get<std::string>()));
 }
 
-// What is not available is refused by name, in the API's words.
+// Parameters that are not available are refused by name, in the API's form.
 TEST(Serve, RefusesByName) {
   const Served w;
   const Server server(w, {"generation.max_length=64"});
@@ -332,7 +334,7 @@ TEST(Serve, VariablesOfTheTemplateComeWithTheRequestOrTheServer) {
   EXPECT_EQ(thinking, (std::vector<std::string>{usual[1], usual[1], usual[2]}));
 }
 
-TEST(Serve, OnlyWhoKnowsTheKeyIsAnswered) {
+TEST(Serve, RequestsWithoutTheKeyAreRefused) {
   const Served w;
   std::ofstream(w / "key") << "s3cret\n";
   Server server(w, {"--api-key-file", "key"});
@@ -347,7 +349,7 @@ TEST(Serve, OnlyWhoKnowsTheKeyIsAnswered) {
   EXPECT_NE(w.says().find("--api-key-file"), std::string::npos) << w.says();
 }
 
-// What changes more than the rows of a request cannot be chosen by one.
+// An adapter that changes more than the rows of a request cannot be chosen by a request.
 TEST(Serve, AdaptersThatCannotShareAModelAreRefused) {
   const Served w;
   ASSERT_EQ(w.train({"training.max_steps=1", "lora.use_dora=true", "training.output_dir=dora"}), 0)
@@ -359,7 +361,7 @@ TEST(Serve, AdaptersThatCannotShareAModelAreRefused) {
   EXPECT_NE(w.says().find("--adapter NAME=DIR"), std::string::npos) << w.says();
 }
 
-// Without a key, pages that a browser shows are strangers.
+// Without a key, pages in a browser are not trusted.
 TEST(Serve, PagesInABrowserAreNotAnswered) {
   const Served w;
   const Server server(w);
@@ -383,7 +385,7 @@ TEST(Serve, HostileClientsHarmNobody) {
   HttpClient huge(server.port);
   huge.send(huge.head("POST", kText, std::size_t{1} << 30));
   EXPECT_EQ(huge.read().status, 413);
-  HttpClient endless(server.port);  // more than it may be, in chunks whose end nobody knows
+  HttpClient endless(server.port);  // sends more bytes than allowed, in chunks without an announced end
   endless.send(
       "POST " + kText +
       " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n");
@@ -401,7 +403,7 @@ TEST(Serve, HostileClientsHarmNobody) {
   EXPECT_EQ(server.text("base", "one"), right);
 }
 
-TEST(Serve, WhatCannotWaitIsToldSoAndWhoLeavesMakesRoom) {
+TEST(Serve, AFullQueueRefusesAndClientsThatLeaveMakeRoom) {
   const Served w;
   const Server server(w, {"--model", kBase, "--max-waiting", "1", "generation.batch_size=1",
                           "generation.max_length=500", "generation.min_length=500"});
@@ -429,7 +431,7 @@ TEST(Serve, WhatCannotWaitIsToldSoAndWhoLeavesMakesRoom) {
     start(first);
     ASSERT_TRUE(first.wait_for("data: "));
     start(second);
-  }  // both leave
+  }  // both close their connections
   EXPECT_TRUE(comes_to_hold(5, [&] {
     return server.post(kText, {{"model", "base"}, {"prompt", "one"}, {"max_tokens", 500 - 2}}).status == 200;
   }));

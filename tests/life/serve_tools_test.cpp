@@ -1,5 +1,5 @@
-// The tool loop of the openai package and the requests of lm-evaluation-harness, against a model that has
-// learnt one conversation by heart. bench/clients runs the two packages themselves.
+// The tool loop of the openai package and the requests of lm-evaluation-harness, with a model that has
+// memorised one conversation. bench/clients runs the two packages themselves.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -96,8 +96,8 @@ TEST(ServeTools, TheLoopOfTheOpenaiPackage) {
   EXPECT_FALSE(server.post(kChat, body).json()["choices"][0]["message"].contains("tool_calls"));
 }
 
-// local-completions: log likelihoods of continuations, several requests as one list. local-chat-completions:
-// texts.
+// local-completions requests log likelihoods of continuations, several as one list; local-chat-completions
+// requests texts.
 TEST(ServeTools, TheRequestsOfLmEvaluationHarness) {
   const Served w;
   const Server server(w, {"data.chat_template=chatml"});

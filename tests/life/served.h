@@ -1,4 +1,4 @@
-// ft serve with the demo's model, for tests that ask it.
+// ft serve with the demo's model, for tests that send requests.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ inline const std::string kText = "/v1/completions", kChat = "/v1/chat/completion
 inline const std::vector<std::string> kPrompts{"In digits: five =", "one two three",
                                                "In digits: one hundred two =", "seven"};
 
-// A place with the demo's model and two adapters whose answers differ from its own.
+// A folder with the demo's model and two adapters whose answers differ from the model's.
 struct Served : Workplace {
   Served() : Workplace("llama", Json{{"model", {{"model_name_or_path", kBase}}}}) {
     std::ofstream(*this / "train.jsonl") << "{\"prompt\": \"a\", \"completion\": \"b\"}\n";
@@ -24,7 +24,7 @@ struct Served : Workplace {
                 0)
           << says();
   }
-  // The answer of ft generate.
+  // Returns the answers of ft generate.
   std::vector<std::string> generated(std::vector<std::string> more = {}) const {
     std::ofstream in(*this / "in.jsonl");
     for (const std::string& p : kPrompts) in << Json{{"prompt", p}}.dump() << "\n";

@@ -1,5 +1,5 @@
-// Sparse attention from the outside: the same training under ZeRO and after a resumption, the plan to the
-// byte, answers, and what is refused.
+// Sparse attention, tested from outside: the same training under ZeRO and after a resumption, the plan to the
+// byte, answers, and refused settings.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -20,7 +20,7 @@ Json sparse(Json config) {
 const Json kQlora = {{"lora", {{"r", 4}, {"target_modules", "all-linear"}}},
                      {"quantization", {{"load_in_4bit", true}}}};
 
-// Rows of 60 tokens, four blocks of 16: in two blocks bigbird masks nothing.
+// Rows of 60 tokens are four blocks of 16; with only two blocks, bigbird would mask nothing.
 struct LongRows : Workplace {
   explicit LongRows(const Json& config) : Workplace("llama-gqa", config) {
     std::ofstream out(*this / "train.jsonl");
@@ -96,7 +96,7 @@ TEST(SparseAttentionLife, AnswersNeedTheSettingsAgain) {
       dense);
 }
 
-TEST(SparseAttentionLife, WhatCannotBeIsRefused) {
+TEST(SparseAttentionLife, UnsupportedSettingsAreRefused) {
   const Workplace w("llama-gqa", sparse(kLora));
   const auto refused = [&](const std::string& setting) {
     EXPECT_EQ(w.train({setting}), 2);

@@ -1,11 +1,10 @@
-// Stands in for ssh in tests, and finds processes that were left behind.
+// A substitute for ssh in tests, and a search for processes that were left behind.
 #pragma once
 #include "tests/life/program.h"
 
 namespace ft::test {
 
-// A folder first in PATH with an ssh that writes down its words and then does as `body`, a shell's text,
-// says.
+// A folder first in PATH with an ssh that writes down its arguments and then runs `body`, a shell script.
 class FakeSsh {
  public:
   FakeSsh(const Workplace& w, const std::string& body) : words_(w / "ssh.words"), path_(getenv("PATH")) {
@@ -25,7 +24,7 @@ class FakeSsh {
   std::string path_;
 };
 
-// Processes that work in a folder, but for this one.
+// Returns the processes that work in a folder, except this one.
 inline std::vector<pid_t> processes_in(const fs::path& folder) {
   std::vector<pid_t> all;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -41,7 +40,7 @@ inline bool nobody_left(const fs::path& folder) {
   return comes_to_hold(30, [&] { return processes_in(folder).empty(); });
 }
 
-// The process of a rank, by its variable; 0: there is none.
+// Returns the process of a rank, by its environment variable; 0 if there is none.
 inline pid_t process_of_rank(const fs::path& folder, int rank) {
   const std::string wanted = std::string(1, '\0') + "RANK=" + std::to_string(rank) + std::string(1, '\0');
   for (const pid_t p : processes_in(folder))

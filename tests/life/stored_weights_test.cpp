@@ -1,5 +1,5 @@
-// Frozen values that are read from the model's own files: the same training, a smaller file, and a model that
-// changes meanwhile is an error.
+// Frozen values that are read from the model's own files: the same training, a smaller file, and an error if
+// the model changes during the run.
 #include "tests/life/ranks.h"
 
 namespace ft::test {
@@ -15,8 +15,8 @@ Settings in_files(Settings a) {
   return a;
 }
 
-// The model of the workplace with every weight as `dtype`, in folder "narrow"; and in 4 bits, "packed" with
-// double quantization, "single" without.
+// Makes three copies of the workplace's model: "narrow" with every weight as `dtype`, and in 4 bits "packed"
+// with double quantization and "single" without.
 void make_models(const Workplace& w, const std::string& dtype) {
   ASSERT_EQ(w.run({"export", "--to", "hf", "--from", "model", "--output", "narrow", "--dtype", dtype}), 0)
       << w.says();
@@ -68,7 +68,8 @@ INSTANTIATE_TEST_SUITE_P(All, StoredWeights,
                                          StoredCase{"t5", "packed", "float32", 2, 3, false},
                                          StoredCase{"qwen3", "packed", "bfloat16", 1, 0, true}));
 
-// Copied is only what no file has as it is: the adapter, which is trained, and values of another type.
+// The file contains only values that no model file has in the right dtype: the trained adapter, and values of
+// another dtype.
 TEST(StoredWeightsPlan, IsThatOfTheSmallerFile) {
   const Workplace w("llama", kLora);
   ASSERT_NO_FATAL_FAILURE(make_models(w, "bfloat16"));
@@ -86,7 +87,7 @@ TEST(StoredWeightsPlan, IsThatOfTheSmallerFile) {
   };
   const std::int64_t same = bytes("narrow", "true"), wider = bytes("narrow", "false");
   EXPECT_GT(wider, same + static_cast<std::int64_t>(fs::file_size(w / "narrow/model.safetensors")));
-  EXPECT_LT(bytes("packed", "true"), same + 64 * 4096);  // a block for each nested_offset
+  EXPECT_LT(bytes("packed", "true"), same + 64 * 4096);  // one block for each nested_offset
 }
 
 TEST(StoredWeightsFile, ThatChangesEndsTheRun) {

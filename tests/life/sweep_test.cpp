@@ -1,4 +1,4 @@
-// A sweep from the outside: failures are results, and a stopped sweep continues.
+// A sweep, tested from outside: failures are results, and a stopped sweep continues.
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"
@@ -43,7 +43,7 @@ TEST(Sweep, AFailureIsAResult) {
   EXPECT_EQ(Json::parse(contents(w / "other/sweep.json"))["runs"].size(), 1u);
 }
 
-TEST(Sweep, WhatIsDoneIsNotDoneAgainUnlessItsSettingsChanged) {
+TEST(Sweep, FinishedRunsAreRepeatedOnlyIfTheirSettingsChanged) {
   const Workplace w("llama");
   const std::string grid = R"({"training.learning_rate": [0.001, 0.002]})";
   ASSERT_EQ(w.run(words(grid, {kShort})), 0) << w.says();

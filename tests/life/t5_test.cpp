@@ -1,5 +1,5 @@
-// T5 from the outside, with dropout: the same training under every ZeRO stage, after a resumption and with
-// recomputation; merged it is the model with its adapter.
+// T5 with dropout, tested from outside: the same training in every ZeRO stage, after a resumption and with
+// recomputation; the merged model equals the model with its adapter.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,7 +32,7 @@ class T5Place : public Workplace {
 
  private:
   static Json with_lengths(Json config) {
-    config["data"]["max_seq_length"] = nullptr;  // takes Workplace's away
+    config["data"]["max_seq_length"] = nullptr;  // removes Workplace's setting
     config["data"]["max_source_length"] = 64;
     return config;
   }
@@ -110,8 +110,8 @@ TEST(T5Life, MergedItIsTheModelWithItsAdapter) {
   EXPECT_EQ(peft["task_type"], "SEQ_2_SEQ_LM");
 }
 
-// A head of its own needs no scale any more: it is in the weights.
-TEST(T5Life, AHeadThatWasTrainedApartIsMerged) {
+// A separate head needs no scale, because its weights include it.
+TEST(T5Life, ASeparatelyTrainedHeadIsMerged) {
   Json config = kT5Lora;
   config["lora"]["modules_to_save"] = {"lm_head"};
   const T5Place w("t5", config);
@@ -124,8 +124,8 @@ TEST(T5Life, AHeadThatWasTrainedApartIsMerged) {
   EXPECT_EQ(merged["scale_decoder_outputs"], false);
 }
 
-// Scores of T5 are not scaled: where a large adapter saturates them, rounding alone makes other logits. That
-// is measured, and no error of the merge.
+// Scores of T5 are not scaled: if a large adapter saturates them, rounding alone changes the logits. The
+// merge measures this and does not report an error.
 TEST(T5Life, AModelThatRoundingChangesIsMerged) {
   Json config = kT5Lora;
   config["lora"] = {
@@ -139,7 +139,7 @@ TEST(T5Life, AModelThatRoundingChangesIsMerged) {
   EXPECT_NE(w.says().find("bfloat16 rounding explains up to"), std::string::npos) << w.says();
 }
 
-// As generation_config.json may, config.json may hold a list.
+// config.json may contain a list of end tokens, as generation_config.json may.
 TEST(T5Life, SeveralEndTokens) {
   const T5Place w("t5", kT5Lora);
   Json settings = Json::parse(contents(w / "model/config.json"));

@@ -1,4 +1,4 @@
-// Ranks that share each layer, from the outside: the training of one rank, whatever else the ranks do.
+// Ranks that share each layer, tested from outside: the training of one rank, with any other settings.
 #include <gtest/gtest.h>
 
 #include "tests/life/trained.h"
@@ -13,8 +13,8 @@ const Words kSteps = {"training.max_steps=12", "training.weight_decay=0.1", "tra
 class TensorRanks : public testing::TestWithParam<Json> {};
 INSTANTIATE_TEST_SUITE_P(All, TensorRanks, testing::Values(kLora, kFull));
 
-// Among the adapters' inputs that are dropped out are parts of rows. Beside two ranks that share each layer
-// are none, or two others, under each stage.
+// Dropout also covers adapters' inputs whose columns are split among ranks. Two ranks share each layer; there
+// are two such pairs, or one, in each stage.
 TEST_P(TensorRanks, AreOne) {
   const Trained one = train_on("llama", GetParam(), 1, 0, 2, kSteps);
   expect_same(train_on("llama", GetParam(), 2, 0, 2, with(kTwo, kSteps)), one);
@@ -22,7 +22,7 @@ TEST_P(TensorRanks, AreOne) {
     expect_same(train_on("llama", GetParam(), 4, stage, 1, with(kTwo, kSteps)), one);
 }
 
-// With rows between layers whole, and shared out too.
+// Rows between layers are replicated, or sharded too.
 TEST_P(TensorRanks, TakeThePlannedMemory) {
   std::int64_t before = std::numeric_limits<std::int64_t>::max();
   for (const Words& how : {kTwo, with(kTwo, kPartition)}) {
@@ -38,7 +38,7 @@ TEST_P(TensorRanks, TakeThePlannedMemory) {
   }
 }
 
-TEST_P(TensorRanks, ShareOutRowsToo) {
+TEST_P(TensorRanks, ShardRowsToo) {
   const Trained one = train_on("llama", GetParam(), 1, 0, 2, kSteps);
   for (const int stage : {0, 3})
     expect_same(train_on("llama", GetParam(), 4, stage, 1, with(with(kTwo, kPartition), kSteps)), one);
@@ -46,8 +46,8 @@ TEST_P(TensorRanks, ShareOutRowsToo) {
   expect_same(train_on("llama", GetParam(), 2, 0, 2, with(with(kTwo, again), kSteps)), one);
 }
 
-// Saved by ranks that share layers, or by one, and continued by the others.
-TEST_P(TensorRanks, SaveWhatAnyOthersLoad) {
+// Checkpoints of ranks that share layers are continued by one rank, and the other way round.
+TEST_P(TensorRanks, SaveCheckpointsThatOtherRanksLoad) {
   const Words saving = with(kSteps, {"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"});
   const Trained one = train_on("llama", GetParam(), 1, 0, 2, kSteps);
   for (const bool shared_first : {true, false}) {
@@ -60,7 +60,7 @@ TEST_P(TensorRanks, SaveWhatAnyOthersLoad) {
   }
 }
 
-TEST(TensorRanks, SayWhereRowsCannotBeSharedOut) {
+TEST(TensorRanks, RefuseToShardRowsInUnsupportedCases) {
   const Workplace w("llama", kFull);
   const std::string d = "distributed.";
   for (const auto& [more, says] : {std::pair{Words{}, "distributed.tensor_parallel_size is 1; set that"},
@@ -75,7 +75,7 @@ TEST(TensorRanks, SayWhereRowsCannotBeSharedOut) {
   EXPECT_NE(t5.says().find("ranks cannot share out rows of T5 yet"), std::string::npos) << t5.says();
 }
 
-TEST(TensorRanks, SayWhatTheyCannotShare) {
+TEST(TensorRanks, RefuseUnsupportedModelsAndSettings) {
   const Workplace w("llama-gqa", kFull);  // one key/value head
   EXPECT_EQ(w.run(command(2, 0, 1, kTwo)), 2);
   EXPECT_NE(w.says().find("num_key_value_heads"), std::string::npos) << w.says();

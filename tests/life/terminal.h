@@ -16,7 +16,7 @@
 
 namespace ft::test {
 
-// A program on a terminal of its own: what is typed and what is seen.
+// A program on its own terminal, with keys typed by the test.
 class Terminal {
  public:
   explicit Terminal(std::vector<std::string> arguments, unsigned short columns = 80)
@@ -49,7 +49,7 @@ class Terminal {
   void type(const std::string& keys) const {
     ASSERT_EQ(write(keyboard_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
   }
-  // What is shown until `condition` holds of it, or two minutes have passed.
+  // Returns the output until `condition` holds for it, or until two minutes have passed.
   template <class Condition>
   std::string until(const Condition& condition) {
     std::string shown;
@@ -59,7 +59,7 @@ class Terminal {
       if (poll(&ready, 1, 100) == 0) continue;
       char part[4096];
       const ssize_t count = read(keyboard_, part, sizeof part);
-      if (count <= 0) break;  // the program has gone
+      if (count <= 0) break;  // the program has ended
       shown.append(part, static_cast<std::size_t>(count));
     }
     return shown;

@@ -1,4 +1,4 @@
-// What comes of a training, to compare where sums may have another order.
+// Losses and weights of a run, compared within the tolerance of another order of sums.
 #pragma once
 #include <cmath>
 
@@ -55,8 +55,8 @@ inline void expect_same(const Trained& got, const Trained& want, std::size_t fro
   EXPECT_LT(nmse(got.weights, want.weights), 1e-9);
 }
 
-// go(kind, words) trains with ranks of one of two kinds: what `first` has saved at a step, the others
-// continue.
+// Calls go(kind, words), which trains with ranks of one of two kinds. The kind `first` saves at a step, the
+// other one continues.
 template <class Go>
 void expect_continued(const Workplace& w, const Json& config, bool first, std::size_t step,
                       const Trained& whole, const Go& go) {
@@ -67,7 +67,7 @@ void expect_continued(const Workplace& w, const Json& config, bool first, std::s
   expect_same({losses(w / "out2"), all_weights(w / ("out2" + file_of(config).substr(3)))}, whole, step);
 }
 
-// Runs two ranks until the second stands still: the other ends, and names it.
+// Runs two ranks and stops the second: expects that the other one ends and names it.
 inline void expect_stuck_one_is_named(const Workplace& w, const Words& run) {
   const pid_t launcher = w.start(
       with(run, {"training.num_train_epochs=100000", "checkpointing.save_total_limit=2", kLostAfterSilence}));
@@ -79,8 +79,8 @@ inline void expect_stuck_one_is_named(const Workplace& w, const Words& run) {
   EXPECT_NE(w.says().find(silent(ranks[1])), std::string::npos) << w.says();
 }
 
-// Trains with two stages: the memory of the first is as planned, and so is the share of a step that they
-// wait. Returns the plan.
+// Trains with two stages. Expects the planned memory of the first, and the planned share of a step in which
+// stages wait. Returns the plan.
 inline Json expect_planned_stages(const Workplace& w, int accumulation, double bubble, const Words& more) {
   EXPECT_EQ(w.run(command(2, 0, accumulation, more)), 0) << w.says();
   const Json measured = rows(w / "out/log.jsonl").back().at("memory");

@@ -1,4 +1,5 @@
-// ft tune from the outside: it leaves a configuration that trains, measures nothing twice, and stops cleanly.
+// ft tune, tested from outside: it writes a configuration that trains, measures nothing twice, and stops
+// cleanly.
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"
@@ -6,7 +7,7 @@
 namespace ft::test {
 namespace {
 
-// Few settings, so that it is quick: two micro-batches, with and without recomputation.
+// A short search: two micro-batches, with and without recomputation.
 const Json kSmall = {{"training", {{"per_device_train_batch_size", 2}, {"gradient_accumulation_steps", 2}}},
                      {"tune",
                       {{"space",
@@ -124,7 +125,7 @@ TEST(Tune, MemoryIsKnownFromThePlan) {
   EXPECT_LE(out["best"]["memory"], 1.02 * least);
 }
 
-TEST(Tune, WhatCannotRunIsSaidOnce) {
+TEST(Tune, ImpossibleSettingsAreReportedOnce) {
   const Workplace w("llama", kSmall);
   std::ofstream(w / "broken.jsonl") << "no JSON\n";
   EXPECT_EQ(w.run(tuning({"data.datasets[0].path=broken.jsonl"})), 3);

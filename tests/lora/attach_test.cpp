@@ -1,5 +1,5 @@
-// Which modules of a LLaMA a configuration matches, and the messages if it matches none. The golden cases of
-// tests/models show that the rules are PEFT's.
+// The modules of a LLaMA that a configuration matches, and the messages if it matches none. The golden cases
+// of tests/models show that the rules are PEFT's.
 #include "lora/attach.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,8 @@ TEST(Attach, AnAdapterMayNameMoreThanTheModelHas) {
       << mistake(c, adapter);
 }
 
-// A text is a regular expression for whole names, as in PEFT; the list that is meant is shown.
+// A text is a regular expression for complete names, as in PEFT. The message shows the list that was probably
+// meant.
 TEST(Attach, ATextThatIsNoWholeName) {
   LoraConfig c;
   c.target_modules = "q_proj";
@@ -93,7 +94,7 @@ TEST(Attach, PatternsThatFitNothingAreNamed) {
   EXPECT_EQ(warnings(c).size(), 1u);
 }
 
-// What Python's re has and ECMAScript's expressions have not.
+// Syntax that Python's re has and ECMAScript's regular expressions do not have.
 TEST(Attach, ExpressionsArePythons) {
   LoraConfig c;
   c.target_modules = R"(model\.layers\.(?P<layer>\d+)\..*(?<!k_)(?<!v_)proj)";
@@ -115,7 +116,8 @@ TEST(Attach, SomethingIsLeft) {
       << mistake(c);
 }
 
-// PEFT: the first part of a name that is a number; and a target that is a whole name is meant in any case.
+// The layer is the first number in a name, and a target that is a complete name matches in any layer, as in
+// PEFT.
 TEST(Attach, LayersAreCountedByTheFirstNumber) {
   EXPECT_EQ(layer_of("model.layers.11.mlp.up_proj"), 11);
   EXPECT_EQ(layer_of("encoder.block.3.layer.0.SelfAttention.q"), 3);
@@ -135,7 +137,8 @@ TEST(Attach, LayersAreCountedByTheFirstNumber) {
                    "decoder.block.0.layer.1.EncDecAttention.v"}));
 }
 
-// As in PEFT 0.21; 0.18 trained relative_attention_bias.weight too.
+// Biases are parameters whose name ends in "bias", as in PEFT 0.21; 0.18 trained
+// relative_attention_bias.weight too.
 TEST(Attach, BiasesEndInBias) {
   LoraConfig c;
   c.target_modules = Names{"q"};
@@ -150,7 +153,7 @@ TEST(Attach, RefusesByName) {
   EXPECT_EQ(mistake(c),
             "lora.target_modules: \"model.(\" is not a regular expression: missing closing parenthesis at "
             "character 8");
-  c.target_modules = "(.|..|...)*[QZ]";  // would take longer than anybody lives
+  c.target_modules = "(.|..|...)*[QZ]";  // would take centuries
   EXPECT_TRUE(
       mistake(c).starts_with("lora.target_modules: \"(.|..|...)*[QZ]\" takes too long on model.layers.0"))
       << mistake(c);

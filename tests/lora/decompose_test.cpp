@@ -1,4 +1,4 @@
-// Singular values with their vectors against matrices made of known ones, and Q of QR decompositions.
+// Singular values and vectors against matrices with known ones, and Q of QR decompositions.
 #include "lora/decompose.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ void expect_orthonormal(const Vectors& v) {
       ASSERT_NEAR(dot(v[i], v[j], v.length), i == j, 1e-10) << i << " " << j;
 }
 
-// A matrix of f32 with these singular values, nearly.
+// A matrix in f32 with nearly these singular values.
 struct Known {
   std::int64_t rows, cols;
   std::vector<double> values;
@@ -47,7 +47,7 @@ struct Known {
   MatrixView view() const { return {w.data(), rows, cols}; }
 };
 
-// W v = s u and W^T u = s v, to `wrong` of the largest value.
+// Expects W v = s u and W^T u = s v, with an error of at most `wrong` times the largest value.
 void expect_singular(const Known& m, const Singular& s, double wrong) {
   expect_orthonormal(s.left);
   expect_orthonormal(s.right);
@@ -86,7 +86,7 @@ TEST(LargestSingular, OfSmallAndLargeTallAndWideMatrices) {
   for (const Size s : {Size{1, 1}, Size{7, 5}, Size{5, 9}, Size{40, 40}, Size{210, 230}, Size{260, 200}}) {
     SCOPED_TRACE(std::to_string(s.rows) + " x " + std::to_string(s.cols));
     const std::int64_t n = std::min(s.rows, s.cols);
-    const Known flat(s.rows, s.cols, falling(n, 0.98));  // as real weights: no gap anywhere
+    const Known flat(s.rows, s.cols, falling(n, 0.98));  // no gap between values, as in real weights
     for (const std::int64_t rank : {std::int64_t{1}, std::min<std::int64_t>(4, n)})
       expect_singular(flat, largest_singular(flat.view(), rank), 1e-9);
   }
@@ -126,10 +126,10 @@ TEST(FirstOfQ, IsThatOfTheDecomposition) {
     }
 }
 
-TEST(Orthonormalize, ReplacesWhatIsNoDirectionOfItsOwn) {
+TEST(Orthonormalize, ReplacesDependentVectors) {
   Vectors v(6, 3);
   for (std::int64_t i = 0; i < 6; ++i) v[0][i] = v[1][i] = double(i + 1);
-  orthonormalize(v);  // the second is the first, the third is zero
+  orthonormalize(v);  // the second equals the first, the third is zero
   expect_orthonormal(v);
 }
 

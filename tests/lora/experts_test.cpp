@@ -1,5 +1,5 @@
-// What PEFT makes of targets in models with experts. The golden cases lora-mixtral and lora-qwen2-moe show
-// that the mathematics and the names are PEFT's.
+// PEFT's conversion of target modules in models with experts. The golden cases lora-mixtral and
+// lora-qwen2-moe show that the mathematics and the names are PEFT's.
 #include "lora/experts.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(ExpertTargets, AllLinearIsAttentionRoutersAndExperts) {
   EXPECT_EQ(c.alpha_pattern, (Pattern<double>{{".*\\.gate_up_proj", 12}}));
 }
 
-// PEFT converts no names for Qwen2-MoE: they are those of dense layers and shared experts.
+// PEFT converts no names for Qwen2-MoE: they are names of dense layers and shared experts.
 TEST(ExpertTargets, QwensSharedExpertsKeepTheirNames) {
   EXPECT_EQ(std::get<std::string>(converted("qwen2-moe", "all-linear").target_modules), "all-linear");
   for (const Modules& targets : {Modules("all-linear"), Modules(Names{"up_proj"})}) {

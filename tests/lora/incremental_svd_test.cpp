@@ -1,4 +1,5 @@
-// Batches one after another against all rows at once: with as many components as columns nothing is lost.
+// Batches one after another against all rows at once: with as many components as columns the results are
+// equal.
 #include "lora/incremental_svd.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kColumns = 5;
 
-// Rows whose columns have different sizes and means.
+// Returns rows whose columns have different sizes and means.
 std::vector<float> rows(std::int64_t count, std::uint64_t seed) {
   std::vector<float> x(static_cast<std::size_t>(count * kColumns));
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -44,7 +45,7 @@ TEST(IncrementalSvd, OfBatchesIsThatOfAllRows) {
 }
 
 TEST(LeadingSingular, IsTheLargest) {
-  const std::vector<float> x = rows(80, 6);  // as 20 columns
+  const std::vector<float> x = rows(80, 6);  // read as 20 columns
   const MatrixView wide{x.data(), 20, 20};
   const Singular some = leading_singular(wide, 4), all = largest_singular(wide, 4);
   for (std::int64_t k = 0; k < 4; ++k)
@@ -76,7 +77,7 @@ TEST(IncrementalSvd, TheSameRowsAgainTurnNothing) {
   for (const double s : svd.similarity()) EXPECT_GT(s, 0.999);
 }
 
-// Fewer directions than components: what is left explains nothing.
+// Equal rows have fewer directions than components: the others explain nothing.
 TEST(IncrementalSvd, OfEqualRowsExplainsNothing) {
   IncrementalSvd svd(3);
   const std::vector<float> x(4 * kColumns, 1.5f);

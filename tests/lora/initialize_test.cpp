@@ -1,5 +1,5 @@
-// Initial LoRA weights have the distribution of PEFT's (tests/golden/lora_init.json) and are functions of
-// their place.
+// Initial LoRA weights have the distribution of PEFT's (tests/golden/lora_init.json), and are functions of
+// seed, name and index.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +66,8 @@ TEST(Initialize, HasPeftsDistribution) {
       EXPECT_NEAR(got.deviation, deviation, deviation * error);
       EXPECT_NEAR(got.kurtosis, want["kurtosis"].get<double>(), 12 * error);
       if (init == LoraInit::gaussian) continue;
-      EXPECT_NEAR(got.largest, want["largest"].get<double>(), 0.002 * got.largest);  // the bound
+      // the bound of the distribution
+      EXPECT_NEAR(got.largest, want["largest"].get<double>(), 0.002 * got.largest);
     }
   }
 }

@@ -1,4 +1,4 @@
-// Mixed adapters against PEFT's add_weighted_adapter, and what is pruned at random.
+// Mixed adapters against PEFT's add_weighted_adapter, and random pruning.
 #include "lora/mix.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::vector<float> stored_values(const SafetensorsFile& file, const std::string&
   return all;
 }
 
-// scale B A of a module of an adapter.
+// Returns scale B A of a module of an adapter.
 std::vector<double> product_of(const std::string& folder, const std::string& module) {
   const AdapterFolder adapter(folder);
   const double scale = adapter.config().lora_alpha / double(adapter.config().r);
@@ -66,7 +66,7 @@ TEST(Mix, IsPefts) {
   }
 }
 
-TEST(Mix, WhatDareLeavesIsAFunctionOfTheSeed) {
+TEST(Mix, DarePrunesByTheSeed) {
   const MixRule rule{.combination = Combination::dare_linear, .density = 0.5, .seed = 3};
   const test::TempFolder one, two, three;
   MixRule other = rule;
@@ -86,7 +86,7 @@ TEST(Combine, RandomPruningKeepsTheMean) {
   EXPECT_NEAR(sum / 10000, 1, 0.1);
 }
 
-TEST(Mix, WhatDoesNotFitIsRefused) {
+TEST(Mix, IncompatibleAdaptersAreRefused) {
   const test::TempFolder folder, rank;
   MixRule rule{.combination = Combination::svd, .rank = 2};
   const std::string two = mixed(rank, rule);  // of rank 2

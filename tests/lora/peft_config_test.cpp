@@ -1,5 +1,5 @@
-// adapter_config.json: what PEFT wrote is read and written back the same; what ft cannot compute is refused
-// by name.
+// adapter_config.json: PEFT's files are read and written back the same; kinds of LoRA that ft cannot compute
+// are refused by name.
 #include "lora/peft_config.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 using test::error_of;
 using test::TempFolder;
 
-TEST(PeftConfig, WhatPeftWroteIsWrittenBackTheSame) {
+TEST(PeftConfig, PeftsFilesAreWrittenBackTheSame) {
   int found = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source_path("tests/golden/models"))) {
     const std::string path = (entry.path() / "adapter/adapter_config.json").string();
@@ -99,7 +99,7 @@ TEST_F(PeftConfigTest, KindsOfLora) {
                                    {"layers_pattern", "h"},
                                    {"trainable_token_indices", {{"embed_tokens", {7, 3}}}}})
     EXPECT_EQ(written[key], value) << key;
-  // What PEFT says of an adapter that eva began, and of one whose base loftq made, is nothing that matters.
+  // PEFT's notes on initialization by eva do not change the adapter, so they are accepted.
   EXPECT_EQ(read(R"(, "init_lora_weights": "eva")").init_lora_weights, LoraInitWord(LoraInit::kaiming));
   EXPECT_FALSE(read(R"(, "trainable_token_indices": null)").use_dora);
 }

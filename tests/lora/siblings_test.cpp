@@ -1,5 +1,5 @@
-// Linears that share their input: one product for all their adapters, where they can, with what each of them
-// gives alone.
+// Linears with the same input: if possible, one product for all their adapters, with the results of each
+// alone.
 #include "engine/layers/siblings.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ struct Kind {
   float scale = 2, dropout = 0;
 };
 
-// q, k and v in one unit. The heads of k and v are fewer.
+// q, k and v in one unit; k and v have fewer heads.
 class Three {
  public:
   explicit Three(const std::vector<Kind>& kinds) {
@@ -47,7 +47,7 @@ class Three {
     x_ = random("x", kIn);
   }
 
-  // All outputs, the gradient of x and those of the adapters, one after another.
+  // Returns all outputs, the gradient of x and the gradients of the adapters, one after another.
   std::vector<float> run(bool together) {
     store_.begin_step();
     store_.begin_micro_step(true);
@@ -81,7 +81,7 @@ class Three {
     store_.release(unit_);
     return result;
   }
-  // Calls of products in the last run; the gradients of a narrow matrix are two.
+  // Returns the calls of products in the last run; the gradients of a narrow matrix count as two.
   std::int64_t products() {
     std::int64_t calls = 0;
     for (const TraceTotal& t : trace_.totals())
@@ -115,7 +115,7 @@ class Three {
 struct Case {
   const char* name;
   std::vector<Kind> kinds;
-  std::int64_t saved;  // products that together save
+  std::int64_t saved;  // products that one call for all saves
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -133,7 +133,7 @@ TEST_P(SiblingsTest, GiveWhatEachGivesAlone) {
 
 INSTANTIATE_TEST_SUITE_P(All, SiblingsTest,
                          testing::Values(Case{"all", {{4}, {4}, {4}}, 4},             // u and dA: 1 for 3
-                                         Case{"query_and_value", {{4}, {}, {4}}, 2},  // PEFT's choice
+                                         Case{"query_and_value", {{4}, {}, {4}}, 2},  // PEFT's default
                                          Case{"one", {{}, {}, {4}}, 0}, Case{"none", {{}, {}, {}}, 0},
                                          Case{"ranks", {{4}, {2}, {4}}, 0},
                                          Case{"scales", {{4}, {4, 3}, {4}}, 0},

@@ -1,5 +1,5 @@
-// Where adapters begin: base and adapter together are the base as it was, whatever part it takes, and what is
-// left at the end is a plain LoRA.
+// Initialization of adapters: base and adapter together equal the original base, whatever part the adapter
+// takes; and the final adapter is converted to a plain LoRA.
 #include "lora/starts.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kOutputs = 11, kInputs = 9;
 const std::string kLinear = "model.q_proj";
 
-// (rows, cols) as (cols, rows)
+// Transposes (rows, cols) to (cols, rows).
 std::vector<float> turned(const std::vector<float>& x, std::int64_t rows, std::int64_t cols) {
   std::vector<float> y(x.size());
   for (std::int64_t i = 0; i < rows; ++i)
@@ -27,7 +27,7 @@ std::vector<float> turned(const std::vector<float>& x, std::int64_t rows, std::i
   return y;
 }
 
-// One random weight (out, in), or the same stored inputs first.
+// A source of one random weight (out, in), optionally stored with the inputs first.
 class OneWeight final : public WeightSource {
  public:
   explicit OneWeight(bool inputs_first) {
@@ -47,7 +47,7 @@ class OneWeight final : public WeightSource {
   std::vector<float> values = std::vector<float>(kOutputs * kInputs);
 };
 
-// Elements of anything that reads, in two pieces.
+// Returns n elements that `read` reads in two pieces.
 template <class Read>
 std::vector<float> in_pieces(std::int64_t n, Read read) {
   std::vector<float> all(static_cast<std::size_t>(n));
@@ -89,7 +89,7 @@ struct Start {
     return in_pieces(p.shape.numel(),
                      [&](const Tensor& y, std::int64_t first) { starts->read(below(), p, y, first); });
   }
-  // scale B A
+  // Returns scale B A.
   std::vector<double> product() const {
     const auto a = read(adapter->a), b = read(adapter->b);
     const std::int64_t r = adapter->rank();
@@ -107,7 +107,7 @@ struct Start {
   }
 };
 
-TEST(Starts, WhatTheBaseLosesTheAdapterHas) {
+TEST(Starts, BaseAndAdapterAddUpToTheWeight) {
   for (const LoraStart start :
        {LoraStart{LoraInit::pissa}, LoraStart{LoraInit::pissa, 3}, LoraStart{LoraInit::olora}}) {
     const Start s(start, 3, 1.7f);
@@ -122,7 +122,7 @@ TEST(Starts, WhatTheBaseLosesTheAdapterHas) {
   }
 }
 
-// alpha plays no part in what PiSSA takes: W's best of the rank.
+// PiSSA takes the best approximation of W with this rank, whatever alpha is.
 TEST(Starts, PissaTakesTheSameWhateverTheScale) {
   const auto one = Start({LoraInit::pissa}, 2, 1).product(), three = Start({LoraInit::pissa}, 2, 3).product();
   for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], three[i], 1e-5);
@@ -151,7 +151,7 @@ TEST(Starts, OrthogonalFactorsHaveNoProduct) {
   }
 }
 
-// Magnitudes are the norms of what the Linear is at the start: of W.
+// Magnitudes are the norms of the rows of the Linear's initial weight, which is W.
 TEST(Starts, MagnitudesAreTheNormsOfRows) {
   for (const LoraInit init : {LoraInit::kaiming, LoraInit::pissa, LoraInit::olora, LoraInit::random_b}) {
     const Start s({init}, 3, 0.5f, true);

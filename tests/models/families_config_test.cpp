@@ -1,5 +1,5 @@
-// config.json of the families with a folder of their own: what absent keys mean, what is refused, and the
-// tensors that follow.
+// config.json of the families with their own folders: defaults of absent keys, refusals, and the resulting
+// tensors.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -123,7 +123,7 @@ TEST(FamilyConfigs, Experts) {
   EXPECT_EQ(tensors(base("olmoe")).at("model.layers.0.mlp.gate.weight"), (Shape{64, 32}));
 }
 
-TEST(FamilyConfigs, WhatIsNotComputedIsRefusedByName) {
+TEST(FamilyConfigs, UnsupportedKeysAreRefusedByName) {
   EXPECT_EQ(refusal("opt", {{"layerdrop", 0.1}}),
             "3 config.json: layerdrop must be 0: ft drops no layers, is 0.1");
   EXPECT_EQ(refusal("opt", {{"activation_function", "tanh"}}),

@@ -1,4 +1,4 @@
-// Generation with the goldens' models: the cache against whole sequences, answers against transformers'.
+// Generation with the goldens' models: the cache against full sequences, answers against transformers'.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -66,7 +66,7 @@ TEST_P(Cached, OtherSequencesChangeNoBit) {
   EXPECT_EQ(run.cached_logits(samples(), 2), alone);
 }
 
-// tests/golden/generation.json
+// Expected answers are in tests/golden/generation.json.
 TEST(Generation, GreedyAnswersAreTransformers) {
   const Json all = read_json(source_path("tests/golden/generation.json"));
   std::map<std::string, GoldenCase> models;
@@ -93,7 +93,7 @@ TEST(Generation, GreedyAnswersAreTransformers) {
   }
 }
 
-// tests/golden/beams.json
+// Expected answers are in tests/golden/beams.json.
 TEST(Generation, BeamSearchesAreTransformers) {
   const Json all = read_json(source_path("tests/golden/beams.json"));
   std::size_t count = 0;
@@ -130,7 +130,7 @@ TEST(Generation, BeamSearchesAreTransformers) {
   EXPECT_EQ(count, 280u);
 }
 
-// Second prompts that begin with the first and its answer: only what is new is computed.
+// The next prompt begins with the previous prompt and its answer: only its new tokens are computed.
 TEST(Generation, AKeptCacheGivesTheSameAnswers) {
   for (const char* name : {"llama-gqa", "mistral-window"}) {
     const GoldenCase golden(name);
@@ -142,7 +142,8 @@ TEST(Generation, AKeptCacheGivesTheSameAnswers) {
     const GoldenRun::Conversation kept = conversation(true), anew = conversation(false);
     EXPECT_EQ(kept.answers, anew.answers);
     EXPECT_EQ(kept.answers.size(), 4u);
-    // each of the 10 given tokens and of the 24 of answers once; the last of each answer with the next turn
+    // each of the 10 given and of the 24 generated tokens once; an answer's last token is computed with the
+    // next turn
     EXPECT_EQ(kept.computed, 10 + 24 - 1);
     EXPECT_GT(anew.computed, 2 * kept.computed);
   }

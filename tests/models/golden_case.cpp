@@ -31,8 +31,8 @@ Batch one_sample(const Json& row) {
   return b;
 }
 
-// For an encoder-decoder: the decoder reads what it writes one token later, after a 0, and 0 for untrained
-// tokens.
+// Returns a batch for an encoder-decoder. The decoder's input is its output shifted by one token: it begins
+// with 0 and has 0 in place of untrained tokens.
 Batch one_pair(const Json& row) {
   Batch b;
   b.source_ids = row["input_ids"].get<std::vector<std::int32_t>>();
@@ -204,14 +204,14 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
   store_.load([&](const Parameter& p, Tensor y, std::int64_t first) {
     if (adapter_ && adapter_->has(p))
       adapter_->read(p, y, first);
-    else if (p.name.starts_with(lora::kPeftPrefix))  // what is in no file
+    else if (p.name.starts_with(lora::kPeftPrefix))  // not in any file
       starts.read({weights_, weights_, nullptr, how.dtype}, p, y, first);
     else
       weights_.read(p.stored_name(), y, first);
   });
 }
 
-// An adapter's file calls a bias by the name it has inside PEFT's layer.
+// An adapter's file names a bias by its name inside PEFT's layer.
 std::string GoldenRun::golden_name(const Parameter& p) const {
   if (!case_.lora() || p.name.starts_with("base_model.")) return p.name;
   const std::string module = p.name.substr(0, p.name.rfind('.'));

@@ -1,4 +1,4 @@
-// A case of tests/golden/models and ft's own run of it.
+// A case of tests/golden/models and ft's run of it.
 #pragma once
 #include <map>
 #include <memory>
@@ -27,10 +27,10 @@ using Named = std::map<std::string, Values>;
 
 // Sum of squared differences over the sum of squares of `want`.
 double nmse(const Values& got, const Values& want);
-double nmse(const Named& got, const Named& want);  // of all as one vector; the names must be the same
+double nmse(const Named& got, const Named& want);  // of all values as one vector; the names must be the same
 
-// Whether a gradient is 0 but for rounding, beside all others: a bias of keys that do not turn adds the same
-// to all scores of a query.
+// Returns true if a gradient is 0 except for rounding, compared with all others. The bias of keys without
+// rotation has such a gradient: it adds the same number to all scores of a query.
 bool is_rounding(const Values& gradient, const Named& all);
 
 struct GoldenCase {
@@ -43,36 +43,36 @@ struct GoldenCase {
   std::int64_t steps = 0;
 
   bool lora() const { return json["kind"] == "lora"; }
-  // Mixtures of experts: what a rounding in 16 bits changes may be which experts a token goes to.
+  // Returns true for mixtures of experts, in which 16-bit rounding may send a token to other experts.
   bool routes() const { return name.find("moe") != name.npos || name.find("mixtral") != name.npos; }
   std::string model_folder() const { return folder + "/" + json["model"].get<std::string>(); }
   Values losses() const { return json["expected"]["losses"].get<Values>(); }
   Values grad_norms() const { return json["expected"]["grad_norms"].get<Values>(); }
   Named expected(const std::string& prefix) const;  // tensors of expected.safetensors, without the prefix
-  // Several samples as one batch, one after another.
+  // Joins several samples to one batch, one after another.
   static Batch join(const std::vector<Batch>& samples);
 };
 std::vector<std::string> golden_names();
 
-// Random-LTD in the second block of two: so many tokens of each source or target, at most.
+// Random-LTD in the second of two blocks keeps at most `most` tokens of each source or target.
 struct Dropping {
   bool encoder = false;
   std::int64_t most = 0;
   Batch of(Batch) const;
 };
 
-// Where it computes: defined once for each test program.
+// Returns the Ops that compute the goldens; defined once for each test program.
 std::unique_ptr<Ops> golden_ops();
 
 inline constexpr std::int64_t kAllBlocks = 1 << 20;  // more than any model has
 
-// The model with its weights in memory, ready to compute.
+// A model with its weights in memory, ready to compute.
 class GoldenRun {
  public:
   struct How {
     DType dtype = DType::f32;
-    std::int64_t recompute = 0;  // of the first blocks
-    double loss_scale = 1;       // of gradients in 16 bits; what comes out is without it
+    std::int64_t recompute = 0;  // number of first blocks to recompute
+    double loss_scale = 1;       // for gradients in 16 bits; results are divided by it
     std::optional<GenerationShape> generation{};
     SparseAttentionConfig sparse{};
     std::optional<Dropping> dropping{};
@@ -83,19 +83,21 @@ class GoldenRun {
     double loss = 0;
     Named gradients;  // by the golden's names
   };
-  // One forward and backward pass: the mean loss of the micro-batches' targets and its gradients.
+  // Runs one forward and backward pass. Returns the mean loss of the micro-batches' targets and its
+  // gradients.
   Pass pass(const std::vector<Batch>& micro_batches);
   Values logits(const Batch&);  // (tokens, V)
   struct Curve {
     Values losses, grad_norms;
   };
   Curve train();
-  // The logits again, of a cache of this run's generation.shape: of each sample `first` tokens, then one at a
-  // time, all samples side by side.
+  // Computes the logits with a cache of this run's generation.shape: `first` tokens of each sample at once,
+  // then one token at a time, all samples in one batch.
   Values cached_logits(const std::vector<Batch>& samples, std::int32_t first);
-  // New tokens of each prompt.
+  // Returns new tokens for each prompt.
   std::vector<std::vector<std::int32_t>> generate(std::span<const Prompt>, const TokenChooser&);
-  // Greedy answers of `length` tokens, each to all that was said before and the turn's own tokens.
+  // A conversation: greedy answers of `length` tokens, each to all earlier turns and answers and to the
+  // turn's own tokens.
   struct Conversation {
     std::vector<std::vector<std::int32_t>> answers;
     std::int64_t computed = 0;  // tokens

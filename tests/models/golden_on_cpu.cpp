@@ -1,4 +1,4 @@
-// The goldens are computed on the CPU.
+// Computes the goldens on the CPU.
 #include "engine/cpu/cpu_ops.h"
 #include "tests/models/golden_case.h"
 

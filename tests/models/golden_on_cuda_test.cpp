@@ -1,5 +1,5 @@
-// Whole models on the CUDA backend compiled for the host, against transformers and PEFT: every kernel in the
-// order and with the sizes of a step.
+// Complete models on the CUDA backend compiled for the host, against transformers and PEFT: every kernel in
+// the order and with the sizes of a step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string test_name(const testing::TestParamInfo<std::string>& test) {
 }
 INSTANTIATE_TEST_SUITE_P(Llama, GoldenOnCuda, testing::ValuesIn(golden_names()), test_name);
 
-class LongerOnCuda : public GoldenOnCuda {};  // what takes longer, of few models
+class LongerOnCuda : public GoldenOnCuda {};  // slower tests, for few models
 INSTANTIATE_TEST_SUITE_P(Llama, LongerOnCuda, testing::Values("llama", "lora", "qwen2-layer-types", "t5"),
                          test_name);
 
@@ -70,7 +70,7 @@ TEST_P(LongerOnCuda, StepsOfAdamW) {
   }
 }
 
-// As on the CPU: no further from the f32 golden than PyTorch's own bf16 model.
+// Results in bf16 are no further from the f32 golden than PyTorch's own bf16 model, as on the CPU.
 TEST_P(LongerOnCuda, Bf16IsAsGoodAsPyTorchs) {
   const Json& bound = golden.json["pytorch_bf16"]["weights"];
   const auto got = GoldenRun(golden, {.dtype = DType::bf16}).pass(batch());

@@ -1,4 +1,4 @@
-// config.json of every family: what the keys mean, what absent ones mean to transformers, what is refused.
+// config.json of every family: the meaning of keys, transformers' defaults of absent ones, and refusals.
 #include "models/llama/config.h"
 
 #include <gtest/gtest.h>
@@ -80,7 +80,7 @@ TEST(LlamaConfig, WindowsOfQwen) {
   j["sliding_window"] = 8;
   EXPECT_EQ(read(j).windows, (Windows{0, 0, 0}));  // not used
   j["use_sliding_window"] = true;
-  EXPECT_EQ(read(j).windows, (Windows{0, 0, 0}));  // max_window_layers 28
+  EXPECT_EQ(read(j).windows, (Windows{0, 0, 0}));  // max_window_layers is 28
   j["max_window_layers"] = 1;
   EXPECT_EQ(read(j).windows, (Windows{0, 8, 8}));
   j["layer_types"] = {"sliding_attention", "full_attention", "sliding_attention"};

@@ -1,6 +1,6 @@
 // ft against transformers and PEFT on every case of tests/golden/models: logits, loss, every gradient, 50
-// losses of AdamW; in bf16 no further from the f32 golden than PyTorch's own bf16 run; and what must not
-// change a bit.
+// losses of AdamW; in bf16 no further from the f32 golden than PyTorch's own bf16 run; and options that must
+// not change a bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class Golden : public testing::TestWithParam<std::string> {
  protected:
   GoldenCase golden{GetParam()};
   std::vector<Batch> batch() const { return {GoldenCase::join(golden.batches[0])}; }
-  // The samples of the first batch, one after another.
+  // Returns the logits of the first batch's samples, one after another.
   Values logits() const {
     const Named by_sample = golden.expected("logits.");
     Values all;
@@ -67,7 +67,7 @@ TEST_P(Golden, RecomputationChangesNoBit) {
   }
 }
 
-// One micro-batch or one for each sample: sums are taken in another order, nothing else differs.
+// With one micro-batch or one for each sample, only the order of sums differs.
 TEST_P(Golden, MicroBatchesAddUp) {
   if (golden.name.starts_with("llama-dynamic") || golden.name.starts_with("phi3-long"))
     GTEST_SKIP() << "the longest sample of a batch matters to all";
@@ -82,7 +82,8 @@ TEST_P(Golden, MicroBatchesAddUp) {
 TEST_P(Golden, Bf16IsAsGoodAsPyTorchs) {
   if (!golden.json.contains("pytorch_bf16")) GTEST_SKIP() << "no bf16 golden";
   const Json& bound = golden.json["pytorch_bf16"]["weights"];
-  const double factor = golden.json.value("bf16_factor", 1.0);  // what is a matter of luck: relu's kink
+  // for cases in which rounding has large effects: relu's kink
+  const double factor = golden.json.value("bf16_factor", 1.0);
   GoldenRun run(golden, {.dtype = DType::bf16});
   EXPECT_LE(nmse(run.logits(batch()[0]), logits()), factor * bound["logits_nmse"].get<double>());
   const auto got = run.pass(batch());
@@ -90,7 +91,7 @@ TEST_P(Golden, Bf16IsAsGoodAsPyTorchs) {
   EXPECT_NEAR(got.loss, loss, 2e-3 * loss);
   const Named gradients = golden.expected("grad.");
   EXPECT_LE(nmse(got.gradients, gradients), factor * bound["gradients_nmse"].get<double>());
-  // A single small tensor's error is a matter of luck: several times PyTorch's is still no mistake.
+  // A single small tensor's error depends on chance: several times PyTorch's is not a mistake.
   for (const auto& [name, values] : gradients)
     EXPECT_LE(nmse(got.gradients.at(name), values), 4 * factor * bound["gradient_nmse"][name].get<double>())
         << name;
@@ -108,7 +109,7 @@ TEST_P(Golden, Bf16FollowsTheCurve) {
   EXPECT_LE(ours, std::max(2 * theirs, 2e-3));
 }
 
-// float16 rounds eight times as finely as bfloat16: squared errors are at most a sixteenth of PyTorch's.
+// f16 rounds eight times as finely as bf16: squared errors are at most a sixteenth of PyTorch's.
 TEST_P(Golden, F16IsFinerThanPyTorchsBf16) {
   if (!golden.json.contains("pytorch_bf16")) GTEST_SKIP() << "no bf16 golden";
   const Json& bound = golden.json["pytorch_bf16"]["weights"];
@@ -117,7 +118,7 @@ TEST_P(Golden, F16IsFinerThanPyTorchsBf16) {
   const double logits_nmse = nmse(run.logits(batch()[0]), logits());
   EXPECT_LE(logits_nmse, bound["logits_nmse"].get<double>() / finer);
   const auto got = run.pass(batch());
-  if (golden.name == "llama") {  // PyTorch 2.11's float16 model with this loss scale, on a CPU
+  if (golden.name == "llama") {  // from PyTorch 2.11's float16 model with this loss scale, on a CPU
     EXPECT_LE(logits_nmse, 1.03e-6);
     EXPECT_LE(nmse(got.gradients, golden.expected("grad.")), 1.39e-6);
   }

@@ -1,11 +1,12 @@
-// Weights of any shape without files: functions of a name and a place.
+// Random weights of any shape, without files.
 #pragma once
 #include "engine/core/random.h"
 #include "engine/files/weights.h"
 
 namespace ft::test {
 
-// Near 1 where it is a norm's, else small: a function of the name and the place in the whole.
+// Fills y with elements from `first` on of a parameter. They are a function of name and index: near 1 in the
+// weight of a norm, otherwise small.
 inline void make_up(const std::string& name, bool vector, double spread, Tensor y, std::int64_t first) {
   const bool norm = vector && name.find("norm") != std::string::npos;
   const Random random = Random{7}.with(name);

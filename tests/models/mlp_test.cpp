@@ -1,4 +1,4 @@
-// An MLP over more rows than a piece has: keeping or recomputing changes memory, and no bit.
+// An MLP over more rows than a piece has: keeping or recomputing changes memory, but no bit.
 #include "engine/layers/mlp.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ float number(std::string_view name, std::int64_t i) {
 
 struct Result {
   std::vector<float> values;  // y, dx and all gradients
-  std::int64_t saved;         // bytes, at most
+  std::int64_t saved;         // peak bytes
   bool operator==(const Result& r) const { return values == r.values; }
 };
 
@@ -33,7 +33,7 @@ class Feed {
     for (Parameter* p : parameters_of(mlp_)) p->trainable = p->trainable || !adapters;
   }
 
-  // In one step: forward, and backward with what `keep` has left.
+  // Runs one step: forward, and backward with the tensors that `keep` keeps.
   Result run(Keep keep) {
     Arena saved = arena(), scratch = arena(), own = arena();
     Ctx c{*ops_, saved, scratch, DType::f32, Random{3}};
@@ -78,21 +78,21 @@ class Feed {
   Mlp mlp_;
 };
 
-TEST(Mlp, WhatIsKeptChangesNoBit) {
+TEST(Mlp, KeptTensorsChangeNoBit) {
   for (const bool adapters : {false, true}) {
     Feed feed(adapters);
     const Result all = feed.run(Keep::all), nothing = feed.run(Keep::nothing);
     EXPECT_EQ(all, nothing);
     EXPECT_EQ(all, feed.run(Keep::but_the_mlp));
-    EXPECT_LT(nothing.saved, all.saved / 2);  // a piece of three
+    EXPECT_LT(nothing.saved, all.saved / 2);  // one piece of three
     const Result whole = feed.run(Keep::whole);
     EXPECT_EQ(all, whole);
     EXPECT_GE(whole.saved, all.saved + kRows * kInner * size_of(DType::f32));
   }
 }
 
-// Masks are made for all rows, which therefore are one piece.
-TEST(Mlp, WhatIsKeptChangesNoBitOfWhatIsDroppedOut) {
+// Dropout's masks are made for all rows, so the rows are one piece.
+TEST(Mlp, KeptTensorsChangeNoBitWithDropout) {
   Feed feed(true, 0.3f);
   const Result all = feed.run(Keep::all);
   EXPECT_EQ(all, feed.run(Keep::nothing));

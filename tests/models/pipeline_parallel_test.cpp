@@ -1,6 +1,6 @@
-// Ranks with some blocks each compute what ranks with all of them do, bit for bit: loss, gradients,
-// evaluation, of every family, full and with adapters, on grids with other axes; in the memory that was
-// planned. Only sums of two stages are rounded otherwise: a tied table's gradient, and the norm.
+// Pipelines compute bit for bit what ranks with all blocks compute: loss, gradients, evaluation, of every
+// family, full and with adapters, on grids with other axes, within the planned memory. Only sums over two
+// stages are rounded in another way: a tied table's gradient, and the norm.
 #include "tests/models/pipeline_run.h"
 
 namespace ft::test {
@@ -58,7 +58,7 @@ TEST(Pipelines, ComputeIn16BitsAndWith4BitWeights) {
                                {{"hidden_size", 64}, {"head_dim", 16}, {"intermediate_size", 128}});
 }
 
-// What a stage's states of all micro-batches take in f32.
+// Returns the bytes of all micro-batches' states between two stages, in f32.
 std::int64_t bytes_of_states(const Case& s) {
   const GoldenCase golden(s.golden);
   std::int64_t rows = 0, taken = 0;
@@ -70,12 +70,13 @@ std::int64_t bytes_of_states(const Case& s) {
   return rows * C * 4;
 }
 
-// States of every micro-batch go up; gradients come down where something below is trained.
-TEST(Pipelines, SendWhatTheFormulaSays) {
+// States of every micro-batch are sent to the next stage; gradients are sent back only if an earlier stage
+// trains a block.
+TEST(Pipelines, SendTheBytesOfTheFormula) {
   Case s{.method = Method::lora, .change = five(false), .micro_batches = 4};
   const std::int64_t states = bytes_of_states(s);
   EXPECT_EQ(run_on(s, grid_of(2)).sent, states);
-  s.adapted = {4};  // in the second stage: nothing comes back, and the first has no backward pass
+  s.adapted = {4};  // in the second stage: no gradient is sent back, and the first stage has no backward pass
   expect_same(run_on(s, grid_of(2)), run_on(s, grid_of(1)));
 }
 
@@ -123,11 +124,11 @@ TEST(InterleavedPipelines, ComputeIn16BitsAndWith4BitWeights) {
   expect_same(run_on(s, interleaved(2, grid_of(2))), run_on(s, grid_of(1)));
 }
 
-// Where nothing below is trained no gradient comes down, from rank 0 to the last one neither.
-TEST(InterleavedPipelines, SendWhatTheFormulaSays) {
+// If no earlier chunk trains a block, no gradient is sent back, also not from rank 0 to the last rank.
+TEST(InterleavedPipelines, SendTheBytesOfTheFormula) {
   Case s{.method = Method::lora, .change = five(false), .micro_batches = 4};
   const std::int64_t states = bytes_of_states(s);
-  // Up from both of its chunks, and down from the second.
+  // Rank 0 sends states from both of its chunks, and gradients from its second.
   EXPECT_EQ(run_on(s, interleaved(2, grid_of(2))).sent, 3 * states);
   s.adapted = {3};
   const Ran got = run_on(s, interleaved(2, grid_of(2)));

@@ -1,5 +1,5 @@
-// Ranks of a pipeline as threads of a test: what they compute, to compare with one rank's, in the memory that
-// was planned. Weights are made up.
+// Pipelines whose ranks are threads of a test: their results, to compare with one rank's, within the planned
+// memory. Weights are invented.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ enum class Method : std::uint8_t { full, lora, qlora };
 struct Case {
   std::string golden = "llama";
   Method method = Method::full;
-  Json change = Json::object();  // of config.json
+  Json change = Json::object();  // changes to config.json
   DType dtype = DType::f32;
   std::int64_t recompute = 0;
   int stage = 0;  // of ZeRO
@@ -41,8 +41,9 @@ inline GridShape interleaved(int chunks, GridShape shape) {
 
 struct Ran {
   double loss = 0, norm = 0, evaluated = 0;
-  std::map<std::string, std::vector<float>> gradients;  // of whole tensors
-  std::int64_t sent = 0, sent_down = 0;                 // by rank 0, and by the last one, in the passes
+  std::map<std::string, std::vector<float>> gradients;  // of complete tensors
+  // bytes sent in the passes by rank 0, and by the last rank
+  std::int64_t sent = 0, sent_down = 0;
 };
 
 class Run {
@@ -81,7 +82,7 @@ class Run {
     }));
   }
 
-  // What this rank has of the result is added to it.
+  // Runs a step on this rank, and adds its part of the result to `all`.
   void run(Ran& all, std::mutex& mutex) {
     Ran r;
     const Buffer memory = context_->ops.allocate(16);
@@ -246,7 +247,7 @@ inline void expect_same(const Ran& got, const Ran& want) {
       EXPECT_EQ(got.gradients.at(name), values) << name;
 }
 
-// Beside data, sequences and tensors that are shared too, full and with adapters.
+// Expects equal bits on grids with data, sequence and tensor axes too, full and with adapters.
 inline void expect_bits_beside_other_axes(Case s, int stages) {
   for (const Method method : {Method::full, Method::lora})
     for (const auto& [data, sequence, tensor] :
@@ -260,7 +261,7 @@ inline void expect_bits_beside_other_axes(Case s, int stages) {
       }
 }
 
-// In bf16, and with 4-bit weights, which want the `wider` model.
+// Expects equal bits in bf16, and with 4-bit weights, which need the model's sizes in `wider`.
 inline void expect_bits_of_low_precision(Case s, const Json& wider) {
   s.dtype = DType::bf16;
   expect_same(run_on(s, grid_of(3)), run_on(s, grid_of(1)));

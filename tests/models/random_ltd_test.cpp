@@ -1,5 +1,5 @@
-// Random-LTD against transformers: loss and gradients of models whose second block sees some tokens of each
-// sequence (tests/golden/random_ltd.json), and that recomputation sees the same ones. On the CPU, and on
+// Random-LTD against transformers: loss and gradients of models whose second block gets only some tokens of
+// each sequence (tests/golden/random_ltd.json), and recomputation with the same tokens. On the CPU, and on
 // CUDA.
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 namespace ft::test {
 namespace {
 
-// Norm, and the products with two waves: as the golden has them.
+// Returns the norm, and the dot products with two waves, as in the golden file.
 Values summary(const Values& g) {
   double squares = 0, sine = 0, cosine = 0;
   for (std::size_t i = 0; i < g.size(); ++i) {
@@ -23,7 +23,7 @@ Values summary(const Values& g) {
   return {std::sqrt(squares), sine, cosine};
 }
 
-// The rows of each sequence, from 0.
+// Returns the picked rows of each sequence, counted from its start.
 std::vector<std::vector<std::int32_t>> picks(const Batch& b, const Json& row) {
   const bool encoder = row["encoder"];
   const auto& kept = encoder ? b.kept_source_starts : b.kept_starts;

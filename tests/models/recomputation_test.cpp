@@ -1,5 +1,5 @@
-// Models of several blocks with every amount of recomputation: the same bits, in the memory that was planned,
-// under ZeRO too.
+// Models of several blocks with any number of recomputed blocks: the same bits, within the planned memory,
+// also under ZeRO.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,16 +21,16 @@ constexpr int kTokens = 12, kSource = 9;
 
 struct Kind {
   const char* name;
-  const char* golden;  // whose config.json it has, with more blocks
+  const char* golden;  // golden model with this config.json, except for `change`
   Json change;
-  int frozen = 0;  // blocks before the first that is trained
+  int frozen = 0;  // blocks before the first trained one
   int ranks = 1, stage = 0;
 };
 void PrintTo(const Kind& k, std::ostream* out) { *out << k.name; }
 
 struct Result {
   double loss = 0;
-  std::map<std::string, std::vector<float>> gradients;  // rank 0's
+  std::map<std::string, std::vector<float>> gradients;  // of rank 0
   std::int64_t planned = 0, taken = 0;                  // bytes of activations
 };
 

@@ -1,4 +1,4 @@
-// Inverse frequencies and attention factors of every position type, in both generations of the config,
+// Inverse frequencies and attention factors of every position type, in both generations of config.json,
 // against transformers (tests/golden/rope.json).
 #include "models/rope.h"
 
@@ -48,7 +48,7 @@ TEST(Positions, TableIsCosAndSinOfRoundedAngles) {
   const auto inv = inverse_frequencies(r, 50);
   Rotary rotary = make_rotary(r);
   for (const std::int64_t positions : {20, 50}) rotary.cover(positions);
-  const RotaryTable& t = rotary.cover(30);  // the most of them
+  const RotaryTable& t = rotary.cover(30);  // has the largest length requested so far
   ASSERT_EQ(t.cos.size(), 50u * 4);
   for (std::size_t p = 0; p < 50; ++p)
     for (std::size_t i = 0; i < 4; ++i) {
@@ -58,7 +58,8 @@ TEST(Positions, TableIsCosAndSinOfRoundedAngles) {
     }
 }
 
-// What is longer than the model was trained for is stretched, all of it.
+// Dynamic positions stretch the angles of a sequence that is longer than the training length, from its first
+// position on.
 TEST(Positions, ATableOfDynamicOnesIsOfItsLength) {
   const test::TempFolder folder;
   Json json = {{"hidden_size", 32}, {"num_attention_heads", 4}, {"max_position_embeddings", 64}};

@@ -1,5 +1,5 @@
-// Ranks that share the tokens of a micro-batch: losses and gradients are those of one rank, the same bits
-// under every ZeRO stage and with recomputation, in the memory that was planned.
+// Ranks that share the tokens of a micro-batch: one rank's losses and gradients, with the same bits in every
+// ZeRO stage and with recomputation, within the planned memory.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -24,7 +24,7 @@ using Named = std::map<std::string, std::vector<float>>;
 
 struct Kind {
   const char* name;
-  const char* golden;      // whose config.json it has
+  const char* golden;      // golden model with this config.json, except for `change`
   std::vector<int> sizes;  // of a sequence group
   Json change = Json::object();
   bool adapters = false;  // with dropout
@@ -43,11 +43,11 @@ struct Result {
   Named gradients;
   std::int64_t planned = 0, taken = 0;  // rank 0's bytes of activations
   std::int64_t planned_scratch = 0, taken_scratch = 0;
-  std::int64_t sent = 0;  // by a forward pass of the last micro-batch
+  std::int64_t sent = 0;  // bytes sent in a forward pass of the last micro-batch
 };
 
-// A target after most tokens. One sequence has more than half of all tokens, so that its end and the start of
-// the next one are with the same rank.
+// Returns a batch in which most tokens have a target. One sequence has more than half of all tokens, so that
+// its end and the start of the next one are on the same rank.
 Batch batch(const std::vector<std::int32_t>& lengths) {
   Batch b;
   b.starts = {0};
@@ -65,7 +65,8 @@ Batch batch(const std::vector<std::int32_t>& lengths) {
   return b;
 }
 
-// Four micro-batches: odd, even, fewer tokens than ranks, all of them targets.
+// Four micro-batches: with an odd and an even number of tokens, with fewer tokens than ranks, and with a
+// target for every token.
 std::vector<Batch> batches() {
   std::vector<Batch> all{batch({9, 2, 4}), batch({7}), batch({1}), batch({16})};
   all[3].target_rows.clear();
@@ -77,7 +78,7 @@ std::vector<Batch> batches() {
   return all;
 }
 
-// For an encoder-decoder: sources of other lengths, 17 tokens at most.
+// Adds sources for an encoder-decoder, of other lengths, at most 17 tokens in all.
 std::vector<Batch> with_sources(std::vector<Batch> all) {
   for (Batch& b : all) {
     b.source_starts = {0};
@@ -120,7 +121,7 @@ class SequenceParallel : public testing::TestWithParam<Kind> {
 
   void expect_sent_of_t5(const Json& config) const;
 
-  // The passes of all micro-batches, which data ranks take in turns.
+  // Runs the passes of all micro-batches, which data ranks take in turns.
   Result run(const How& how) const {
     Result all;
     std::mutex mutex;
@@ -185,7 +186,7 @@ class SequenceParallel : public testing::TestWithParam<Kind> {
   test::TempFolder folder_;
 };
 
-// Relative to the largest of a parameter.
+// Compares relative to the largest element of a parameter.
 void expect_near(const Named& got, const Named& want) {
   ASSERT_EQ(got.size(), want.size());
   for (const auto& [name, values] : want) {
@@ -230,7 +231,7 @@ TEST_P(SequenceParallel, HasTheSameBitsAtEveryStageAndWithRecomputation) {
   expect_near(first.gradients, want.gradients);
 }
 
-TEST_P(SequenceParallel, TakesWhatWasPlanned) {
+TEST_P(SequenceParallel, TakesThePlannedMemory) {
   std::int64_t before = run({}).taken;
   for (const int sequence : GetParam().sizes) {
     const Result r = run({.sequence = sequence});
@@ -253,13 +254,13 @@ void SequenceParallel::expect_sent_of_t5(const Json& config) const {
   }
 }
 
-// In a forward pass of a layer N / S (S - 1) / S (2 H + 2 K) D values, K being max(key/value heads, S); in a
-// ring N / S (S - 1) 2 KV D.
-TEST_P(SequenceParallel, SendsWhatTheFormulaSays) {
+// In a forward pass, a layer sends N / S (S - 1) / S (2 H + 2 K) D values, where K is max(key/value heads,
+// S); in a ring, N / S (S - 1) 2 KV D.
+TEST_P(SequenceParallel, SendsTheBytesOfTheFormula) {
   const Json config = read_json(folder_ / "config.json");
   if (sources()) return expect_sent_of_t5(config);
   const std::int64_t heads = config.at("num_attention_heads"), layers = config.at("num_hidden_layers");
-  const bool neox = config.at("model_type") == "gpt_neox";  // whose heads are not grouped
+  const bool neox = config.at("model_type") == "gpt_neox";  // its heads are not grouped
   const std::int64_t keys = neox ? heads : config.value("num_key_value_heads", heads),
                      width = config.value("head_dim", config.at("hidden_size").get<std::int64_t>() / heads);
   for (const int n : GetParam().sizes) {
@@ -284,7 +285,7 @@ const Kind kKinds[] = {{"llama", "llama", {2, 4}},
                        {"gpt_neox", "gpt-neox", {3}},
                        {"gemma", "gemma3", {3}}};
 
-// Heads that the ranks do not divide too.
+// Rings also allow heads that the ranks do not divide.
 const Kind kRings[] = {
     {"llama_ring", "llama", {2, 3, 4}, Json::object(), false, SequenceSharing::ring},
     {"llama_gqa_ring", "llama-gqa", {2, 4}, Json::object(), false, SequenceSharing::ring},
@@ -299,7 +300,8 @@ std::string name_of(const testing::TestParamInfo<Kind>& p) { return p.param.name
 INSTANTIATE_TEST_SUITE_P(Models, SequenceParallel, testing::ValuesIn(kKinds), name_of);
 INSTANTIATE_TEST_SUITE_P(Rings, SequenceParallel, testing::ValuesIn(kRings), name_of);
 
-// A part has its rows' tokens and targets, all have as many rows, and the starts are the whole batch's.
+// A part has the tokens and targets of its rows, all parts have equally many rows, and each has the starts of
+// the full batch.
 TEST(SequencePart, PartsAreTheBatch) {
   for (const Batch& whole : batches())
     for (const SequenceSharing by : {SequenceSharing::ulysses, SequenceSharing::ring})
@@ -332,7 +334,7 @@ TEST(SequencePart, PartsAreTheBatch) {
       }
 }
 
-TEST(SequencePart, WhatCannotBeSharedIsRefused) {
+TEST(SequencePart, UnsupportedHeadsAndLayersAreRefused) {
   const Heads grouped{.query = 6, .key_value = 3, .width = 4};
   EXPECT_TRUE(HeadsByRank::divides(grouped, 3));
   EXPECT_TRUE(HeadsByRank::divides(grouped, 6));

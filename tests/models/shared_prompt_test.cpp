@@ -1,5 +1,5 @@
-// A prompt that two answers share is computed once: the same loss and gradients as from two sequences, in
-// every family, with recomputation too.
+// A prompt that two answers share is computed once, with the same loss and gradients as of two sequences, in
+// every family, also with recomputation.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,8 @@ void add(Batch& b, const Ids& ids, std::size_t from) {
   }
 }
 
-// The answers of both sequences are targets; with `share` tokens of the prompt there once.
+// Returns a batch of two sequences whose answers are targets. The first `share` tokens of the prompt occur
+// only once.
 Batch batch_of(const Ids& first, const Ids& second, std::size_t prompt, std::size_t share) {
   Batch b;
   add(b, first, 0);

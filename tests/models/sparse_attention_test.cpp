@@ -1,5 +1,5 @@
-// Models with sparse attention: all blocks are dense attention, packed sequences and a cache change nothing,
-// and neither does recomputation.
+// Models with sparse attention: all blocks give dense attention; packed sequences, a cache and recomputation
+// change nothing.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 SparseAttentionConfig sliding(std::int64_t blocks) {
   return {.mode = SparsityMode::local, .max_seq_length = 128, .num_sliding_window_blocks = blocks};
 }
-// Different for every head, with blocks at random.
+// Layouts that differ between heads, with random blocks.
 SparseAttentionConfig random_blocks() {
   return {.mode = SparsityMode::bigbird,
           .max_seq_length = 128,
@@ -22,7 +22,7 @@ SparseAttentionConfig random_blocks() {
           .num_sliding_window_blocks = 1};
 }
 
-// A golden model, and samples of several blocks.
+// Returns a golden case with samples of several blocks.
 GoldenCase long_case(const std::string& name) {
   GoldenCase golden(name);
   const bool pairs = !golden.batches[0][0].source_ids.empty();

@@ -40,7 +40,7 @@ const Case kCases[] = {
     {"CrossAdapters", {.rank = 3, .dropout = 0.25f}, false, {0, 3, 4}, {0, 2, 3}},
 };
 
-// As in the code of the T5 paper.
+// The bucket as in the code of the T5 paper.
 std::size_t bucket(std::int64_t distance, bool bidirectional) {
   const std::int64_t of_a_side = bidirectional ? kBuckets / 2 : kBuckets, exact = of_a_side / 2;
   const std::int64_t upper = bidirectional && distance > 0 ? of_a_side : 0;

@@ -1,4 +1,4 @@
-// config.json of T5 and mT5: which head, scaled or not, and what is refused; buckets of relative positions.
+// config.json of T5 and mT5: the head, its scale, and refusals; buckets of relative positions.
 #include "models/t5/config.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,8 @@ Json base(const char* model_type = "t5") {
   return {{"model_type", model_type}, {"vocab_size", 100}, {"d_model", 64}};
 }
 
-// A folder with weights of these names, or without any: each is one value, the head's is `head`, others 0.
+// Reads config.json in a folder with weights of these names, or without weights. Each weight has one value:
+// `head` in the head, 0 in others.
 Config read(Json json, const Json& change = Json::object(), const std::vector<std::string>& weights = {},
             float head = 1) {
   if (change.is_object()) json.update(change);
@@ -75,7 +76,7 @@ TEST(T5Config, GatedGeluMeansTheTanhForm) {
   EXPECT_EQ(read(base(), {{"feed_forward_proj", "gated-silu"}}).activation, Activation::silu);
 }
 
-// transformers 5 forces tie_word_embeddings to true and says in scale_decoder_outputs what it meant.
+// transformers 5 forces tie_word_embeddings to true, and stores its former meaning in scale_decoder_outputs.
 TEST(T5Config, TheFlagScalesAndTheFilesSayWhichHead) {
   const std::vector<std::string> tied{"shared.weight"}, own{"shared.weight", "lm_head.weight"};
   const auto expect = [](const Config& c, bool scaled, bool own_head) {
@@ -92,7 +93,7 @@ TEST(T5Config, TheFlagScalesAndTheFilesSayWhichHead) {
     expect(read(base("mt5"), {{"tie_word_embeddings", flag}}, own), false, true);
     expect(read(base("mt5"), {{"tie_word_embeddings", flag}}, tied), false, false);
   }
-  expect(read(base()), true, false);              // no files yet
+  expect(read(base()), true, false);              // no weights yet
   expect(read(base(), {}, own, 0), true, false);  // a copy of the table
   expect(read(base(), {{"tie_word_embeddings", false}}, own, 0), false, true);
   expect(read(base(), {{"tie_word_embeddings", false}}), false, true);
@@ -119,7 +120,7 @@ TEST(T5Config, EncoderAndDecoderShareOneTable) {
       << error;
 }
 
-TEST(T5Config, WhatIsRefused) {
+TEST(T5Config, UnsupportedSettingsAreRefused) {
   EXPECT_EQ(refusal({{"feed_forward_proj", "gated-tanh"}}),
             "3 config.json: feed_forward_proj must be relu, gelu, gelu_new, silu, or one of them after "
             "\"gated-\", is \"gated-tanh\"");
@@ -131,12 +132,12 @@ TEST(T5Config, WhatIsRefused) {
             "3 config.json: relative_attention_max_distance must be above half of the 32 buckets, is 16");
 }
 
-// transformers' T5Attention._relative_position_bucket of 8 buckets and a distance of at most 12.
+// transformers' T5Attention._relative_position_bucket with 8 buckets and a distance of at most 12.
 TEST(T5Buckets, AreTransformers) {
   using Ids = std::vector<std::int32_t>;
   EXPECT_EQ(buckets_of(6, true, 8, 12), (Ids{3, 3, 2, 2, 2, 1, 0, 5, 6, 6, 6, 7, 7}));
   EXPECT_EQ(buckets_of(6, false, 8, 12), (Ids{5, 4, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0}));
-  // Beyond the last distance its bucket continues.
+  // Distances beyond the last one have its bucket.
   EXPECT_EQ(trimmed({3, 3, 3, 2, 1, 0, 5, 6, 7, 7, 7}), (Ids{3, 2, 1, 0, 5, 6, 7}));
   EXPECT_EQ(trimmed({5, 4, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0}), (Ids{5, 4, 4, 3, 2, 1, 0, 0, 0, 0, 0, 0, 0}));
   EXPECT_EQ(trimmed({0, 0, 0}), Ids{0});

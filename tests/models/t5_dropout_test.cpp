@@ -1,4 +1,4 @@
-// T5 with dropout at all five places: backward makes the masks that forward made.
+// T5 with dropout at all five places: the backward pass makes the masks of the forward pass.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -10,7 +10,7 @@
 namespace ft::test {
 namespace {
 
-// A golden case with a changed copy of its model: with dropout, and its weights moved by `step` times
+// A golden case with a changed copy of its model: with dropout, and with weights moved by `step` times
 // `direction`.
 class Moved {
  public:
@@ -55,7 +55,7 @@ class T5Dropout : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Models, T5Dropout, testing::Values("t5", "t5-v11"),
                          [](const auto& test) { return test.param == "t5" ? "relu" : "gated"; });
 
-// loss(w + e g) - loss(w - e g) = 2 e |g|^2 with the same masks: were one of them another in backward, g
+// loss(w + e g) - loss(w - e g) = 2 e |g|^2 with the same masks. If a mask differed in the backward pass, g
 // would not be the gradient.
 TEST_P(T5Dropout, TheGradientIsTheSlopeOfTheLoss) {
   const auto at = Moved(GetParam(), 0.3f).pass();

@@ -1,4 +1,4 @@
-// T5 in pipelines: encoder and decoder cut anywhere, tied and not, gated and not.
+// T5 in pipelines: encoder and decoder split at any block, tied and not, gated and not.
 #include "models/t5/relative_bias.h"
 #include "tests/models/pipeline_run.h"
 
@@ -9,13 +9,13 @@ Json layers_of(std::int64_t encoder, std::int64_t decoder) {
   return {{"num_layers", encoder}, {"num_decoder_layers", decoder}, {"num_heads", 4}};
 }
 
-// t5 is tied and not gated, t5-v11 gated with a head of its own.
+// t5 is tied and not gated, t5-v11 is gated with a separate head.
 class T5Pipelines : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(All, T5Pipelines, testing::Values("t5", "t5-v11"), [](const auto& test) {
   return std::string(test.param).substr(0, 2) + std::to_string(test.index);
 });
 
-// Stages of the encoder alone, of the decoder alone, of both, more micro-batches than stages and fewer.
+// Stages of the encoder only, of the decoder only, of both; more micro-batches than stages, and fewer.
 TEST_P(T5Pipelines, HaveOneRanksBits) {
   for (const auto& [encoder, decoder] : {std::pair{3, 4}, std::pair{1, 4}, std::pair{5, 1}})
     for (const Method method : {Method::full, Method::lora})
@@ -42,7 +42,8 @@ TEST_P(T5Pipelines, ComputeIn16BitsAndWith4BitWeights) {
                                {{"d_model", 64}, {"d_kv", 16}, {"d_ff", 128}});
 }
 
-// What travels between two stages in f32, with what is made of a step's micro-batches.
+// Bytes that a stage sends for a step's micro-batches in f32: states of sources and targets, and the biases
+// of distances of each stack.
 struct Rows {
   std::int64_t sources = 0, targets = 0, of_sources = 0, of_targets = 0;  // bytes of states, of distances
 };
@@ -70,9 +71,9 @@ Rows rows_of(const Case& s) {
   return r;
 }
 
-// States of sources and targets, and the bias of a stack that is cut; down come the gradients of what is
-// trained below.
-TEST_P(T5Pipelines, SendWhatTheFormulaSays) {
+// Stages send states of sources and targets, and the bias of a stack that is split; gradients are sent back
+// if an earlier stage trains a block.
+TEST_P(T5Pipelines, SendTheBytesOfTheFormula) {
   const auto sent = [](Case s, std::int64_t encoder, std::int64_t decoder, Method method) {
     s.change = layers_of(encoder, decoder);
     s.method = method;
@@ -83,17 +84,17 @@ TEST_P(T5Pipelines, SendWhatTheFormulaSays) {
   const Rows r = rows_of(s);
   const std::int64_t all = r.sources + r.targets;
   using Sent = std::pair<std::int64_t, std::int64_t>;
-  EXPECT_EQ(sent(s, 3, 4, Method::full), (Sent{all, all}));  // cut between the stacks
+  EXPECT_EQ(sent(s, 3, 4, Method::full), (Sent{all, all}));  // split between the stacks
   EXPECT_EQ(sent(s, 5, 2, Method::full), (Sent{all + r.of_sources, all + r.of_sources}));
   EXPECT_EQ(sent(s, 2, 5, Method::full), (Sent{all + r.of_targets, all + r.of_targets}));
-  EXPECT_EQ(sent(s, 3, 4, Method::lora), (Sent{all, r.sources}));  // embedded targets need none
+  EXPECT_EQ(sent(s, 3, 4, Method::lora), (Sent{all, r.sources}));  // embedded targets need no gradient
   EXPECT_EQ(sent(s, 5, 2, Method::lora), (Sent{all + r.of_sources, r.sources}));
   EXPECT_EQ(sent(s, 2, 5, Method::lora), (Sent{all + r.of_targets, all}));
-  s.adapted = {4};  // in the second stage, of the decoder: nothing comes back
+  s.adapted = {4};  // in the decoder's second stage: no gradient is sent back
   EXPECT_EQ(sent(s, 2, 5, Method::lora), (Sent{all + r.of_targets, 0}));
 }
 
-// In the last block of each stack: the first stages have no backward pass.
+// Only the last block of each stack is trained, so the first stages have no backward pass.
 TEST_P(T5Pipelines, TrainSomeBlocks) {
   for (const auto& [encoder, decoder] : {std::pair{5, 5}, std::pair{2, 5}, std::pair{5, 2}}) {
     const Case s{

@@ -1,4 +1,4 @@
-// Embedding and head share a table where config.json says so, unless the files hold two that differ.
+// Embedding and head share a table if config.json says so, unless the files contain two that differ.
 #include "models/tables.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using test::TempFolder;
 
-// The config.json of a tied model, and files with these tables.
+// Returns the config.json of a tied model in a folder with these tables.
 std::string folder_of(const TempFolder& temp, const std::string& golden, const std::string& embedding,
                       std::vector<float> table, std::vector<float> head, DType head_type = DType::f32) {
   Json config = read_json(source_path("tests/golden/models/" + golden + "/model/config.json"));

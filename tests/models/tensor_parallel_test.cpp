@@ -1,6 +1,6 @@
-// Ranks that share each layer compute what one rank does: loss, gradients, their norm, logits, of every
-// family, full and with adapters, every dropout active; in the memory that was planned. Weights are made up,
-// so that heads divide.
+// Ranks that share each layer compute the same as one rank: loss, gradients, their norm, logits, of every
+// family, full and with adapters, with every dropout active, within the planned memory. Weights are invented,
+// so that heads can be divided.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,21 +19,21 @@
 namespace ft::test {
 namespace {
 
-// A golden's model but for its heads and dropouts.
+// A golden's model with other heads and dropouts.
 enum class Method : std::uint8_t { full, lora, qlora };
 struct Case {
   std::string golden;
   Method method = Method::full;
-  bool nested = false;  // of qlora: double quantization
+  bool nested = false;  // with qlora: double quantization
   DType dtype = DType::f32;
   std::int64_t recompute = 0;
-  bool shards = false;  // the rows between layers too
+  bool shards = false;  // shards rows between layers too
 
-  // Made-up weights are so small that rounding does not grow from layer to layer.
+  // Invented weights are so small that rounding does not grow from layer to layer.
   double spread() const { return method == Method::qlora ? 0.05 : 0.2; }
 };
 
-// Those whose layers ranks cannot share yet.
+// Returns true for families whose layers ranks cannot share yet.
 bool is_refused(const std::string& golden) {
   for (const char* name : {"olmo", "mixtral", "qwen2-moe", "qwen3-moe"})
     if (golden.starts_with(name)) return true;
@@ -48,12 +48,12 @@ Json config_of(const GoldenCase& golden, const Case& s) {
   if (is_refused(golden.name)) return c;
   for (const char* heads : {"num_attention_heads", "num_heads", "n_head"}) set(heads, 4);
   if (golden.name.starts_with("phi3") || golden.name.starts_with("gpt-neox"))
-    set("hidden_size", 32);  // as many columns of a head are turned as with three heads
+    set("hidden_size", 32);  // rotates as many columns of a head as with three heads
   set("num_key_value_heads", 2);
   for (const char* dropout : {"attention_dropout", "dropout_rate", "attn_pdrop", "dropout"})
     set(dropout, 0.2);
   if (s.method != Method::qlora) return c;
-  for (const char* width : {"hidden_size", "d_model", "n_embd"}) set(width, 128);  // parts are whole blocks
+  for (const char* width : {"hidden_size", "d_model", "n_embd"}) set(width, 128);  // parts are full blocks
   for (const char* width : {"intermediate_size", "d_ff", "n_inner"}) set(width, 256);
   for (const char* width : {"head_dim", "d_kv"}) set(width, 32);
   return c;
@@ -61,7 +61,7 @@ Json config_of(const GoldenCase& golden, const Case& s) {
 
 struct Ran {
   double loss = 0, norm = 0;
-  Named gradients;  // of whole tensors, zeros where another rank has them
+  Named gradients;  // of complete tensors, with zeros in other ranks' parts
   Values logits;
 };
 
@@ -145,7 +145,7 @@ class Run {
 
  private:
   Values logits() {
-    constexpr std::int64_t kRoom = 8 << 20;  // logits are in no plan here
+    constexpr std::int64_t kRoom = 8 << 20;  // logits are not planned here
     Arena saved(context_->ops.allocate(kRoom), kRoom), scratch(context_->ops.allocate(kRoom), kRoom);
     Ctx c{context_->ops, saved, scratch, context_->dtype, {}, false};
     c.grid = &grid_;
@@ -173,7 +173,7 @@ GridShape tensor_only(int ranks, bool shards) {
   return shape;
 }
 
-// What ranks get, their gradients as one.
+// Returns the result that all ranks have, with their gradients combined.
 Ran run_on(const Case& s, int ranks) {
   const GoldenCase golden(s.golden);
   const TempFolder folder;
@@ -256,7 +256,7 @@ TEST(TensorParallelQlora, TwoRanksAreOne) {
     }
 }
 
-// Compared with f32. What ranks add up is rounded once more.
+// Compares with f32. Sums over ranks are rounded once more.
 TEST(TensorParallelBf16, IsNearlyAsCloseAsOneRank) {
   for (const std::string golden : {"llama", "t5"})
     for (const Method method : {Method::full, Method::lora}) {

@@ -1,5 +1,5 @@
-// Attention by the book: one query at a time, all its scores in memory. Templated on the scalar, so that the
-// gradient, which is written out for double, can itself be checked by complex steps.
+// Reference attention: one query at a time, with all its scores in memory. Templated on the scalar, so that
+// complex steps can check the gradient, which is written out for double.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ struct Attention {
   std::int64_t window = 0;
   double scale = 1;
   double cap = 0;                             // of scaled scores; 0: none
-  std::vector<std::int32_t> key_starts = {};  // cross-attention; empty: starts
+  std::vector<std::int32_t> key_starts = {};  // for cross-attention; empty: starts
   std::int64_t reach = -1;                    // of the bias; -1: none
   double dropout = 0;
   Random random = {};
@@ -30,7 +30,7 @@ struct Attention {
   std::int64_t key_size() const { return key_rows() * heads.key_value * heads.width; }
   std::int64_t bias_rows() const { return std::max<std::int64_t>(0, 2 * reach + 1); }
 
-  // For a pair of rows of one sequence, which starts at these rows.
+  // The first rows of a query's sequence, among queries and among keys.
   struct Origin {
     std::int64_t query, key;
   };
@@ -53,7 +53,7 @@ struct Attention {
     return number < limit ? 0 : 65536 / (65536 - limit);
   }
 
-  // Calls f(query row, first and last + 1 key row it sees, query head, key head).
+  // Calls f(query row, first and last + 1 key row that it sees, query head, key head).
   template <class F>
   void for_each_query(F f) const {
     for (std::size_t s = 1; s < starts.size(); ++s)
@@ -71,7 +71,7 @@ struct Attention {
     return static_cast<std::size_t>((row * heads.key_value + head) * heads.width);
   }
 
-  // The keys in [from, to) that a query row sees.
+  // Returns the keys in [from, to) that a query row sees.
   std::vector<std::int64_t> keys(std::int64_t query, std::int64_t from, std::int64_t to,
                                  std::int64_t head) const {
     const Origin o = origin(query);

@@ -1,5 +1,5 @@
-// Layers as plain scalar maths, forward only, over parameters that are found by name. Templated on the
-// scalar, so that complex steps give exact gradients: see leaf.h.
+// Layers as plain scalar maths, forward only, with parameters found by name. Templated on the scalar, so that
+// complex steps give exact gradients: see leaf.h.
 #pragma once
 #include <map>
 #include <string>
@@ -25,7 +25,7 @@ Values<V> times(Values<V> x, double factor) {
   return x;
 }
 
-// x (rows, in) times the transpose of w (out, in): (rows, out)
+// Returns x (rows, in) times the transpose of w (out, in): (rows, out).
 template <class V>
 Values<V> product(const Values<V>& x, const Values<V>& w, std::size_t rows) {
   const std::size_t in = x.size() / rows, out = w.size() / in;
@@ -36,7 +36,7 @@ Values<V> product(const Values<V>& x, const Values<V>& w, std::size_t rows) {
   return y;
 }
 
-// Element i is kept, and grows, where number i % 8 of random.eight_at(i / 8) is at least p 65536, rounded.
+// Keeps and scales element i if number i % 8 of random.eight_at(i / 8) is at least p 65536, rounded.
 template <class V>
 Values<V> dropout(Values<V> x, double p, Random random) {
   const double limit = std::round(p * 65536);
@@ -47,13 +47,13 @@ Values<V> dropout(Values<V> x, double p, Random random) {
   return x;
 }
 
-// What all LoRA adapters of a layer have in common.
+// Options that all LoRA adapters of a layer have in common.
 struct Lora {
   double scale = 1, dropout = 0;
   Random random = {};  // of the micro-step
 };
 
-// The norms of the rows of W + scale B A, as constants.
+// Returns the norms of the rows of W + scale B A, as constants.
 template <class V>
 Values<double> row_norms(const Values<V>& w, const Values<V>& a, const Values<V>& b, std::size_t out,
                          double scale) {
@@ -72,8 +72,8 @@ Values<double> row_norms(const Values<V>& w, const Values<V>& a, const Values<V>
   return norms;
 }
 
-// x W^T + b + scale dropout(x) A^T B^T, as far as `module` has them; with magnitudes m (DoRA), n the norms
-// of the rows of V = W + scale B A: x W^T + b + (m / n) dropout(x) V^T - dropout(x) W^T.
+// Returns x W^T + b + scale dropout(x) A^T B^T, with the terms that `module` has. With magnitudes m (DoRA),
+// where n is the norms of the rows of V = W + scale B A: x W^T + b + (m / n) dropout(x) V^T - dropout(x) W^T.
 template <class V>
 Values<V> linear(const Named<V>& in, const std::string& module, const Values<V>& x, std::size_t rows,
                  const Lora& lora = {}) {
@@ -99,8 +99,8 @@ Values<V> linear(const Named<V>& in, const std::string& module, const Values<V>&
   return y;
 }
 
-// down(dropout(f(gate(x)) up(x))), or without an up down(dropout(f(gate(x)))). `at`: the prefix of their
-// names.
+// Returns down(dropout(f(gate(x)) up(x))), or without an up down(dropout(f(gate(x)))). `at`: the prefix of
+// their names.
 template <class V>
 Values<V> mlp(const Named<V>& in, const std::string& at, Activation f, const Values<V>& x, std::size_t rows,
               const Lora& lora = {}, double dropped = 0) {

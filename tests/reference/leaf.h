@@ -1,4 +1,4 @@
-// The elementwise computations of Ops and their gradients as plain scalar maths, written apart from
+// The elementwise computations of Ops and their gradients as plain scalar maths, written independently of
 // engine/ops/math.h. V is double, or std::complex<double> for complex-step derivatives: the imaginary part of
 // f(x + i h) is h f'(x), exact to rounding for h = 1e-20. Matrices are rows one after another.
 #pragma once
@@ -110,7 +110,7 @@ inline void layer_norm_grad(Values<double>& dx, Values<double>& dw, Values<doubl
   const std::size_t c = w.size();
   const Values<double> ones(c, 1), zeros(c, 0), normed = layer_norm(x, ones, zeros, eps);
   for (std::size_t r = 0; r < x.size(); r += c) {
-    double mean = 0, variance = 0, d_mean = 0, d_variance = 0;  // the chain rule, without its short cuts
+    double mean = 0, variance = 0, d_mean = 0, d_variance = 0;  // the chain rule, without short cuts
     for (std::size_t i = 0; i < c; ++i) mean += x[r + i] / double(c);
     for (std::size_t i = 0; i < c; ++i) variance += (x[r + i] - mean) * (x[r + i] - mean) / double(c);
     const double std = std::sqrt(variance + eps);
@@ -127,7 +127,8 @@ inline void layer_norm_grad(Values<double>& dx, Values<double>& dw, Values<doubl
   }
 }
 
-// transformers' LabelSmoother: (1 - e) times the target's -log p, plus e times the mean of all -log p.
+// Returns transformers' LabelSmoother: (1 - e) times the target's -log p, plus e times the mean of all -log
+// p.
 template <class V>
 V cross_entropy(const Values<V>& logits, std::size_t target, double e) {
   double top = real(logits[0]);
@@ -149,7 +150,7 @@ inline Values<double> cross_entropy_grad(const Values<double>& logits, std::size
   return d;
 }
 
-// Rotates the pairs (i, i + half) of the first columns of one head by the angles; the rest stays.
+// Rotates the pairs (i, i + half) of the first columns of one head by the angles; other columns stay.
 template <class V>
 Values<V> rotate(const Values<V>& x, const Values<double>& cos, const Values<double>& sin) {
   Values<V> y = x;

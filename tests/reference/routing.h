@@ -17,7 +17,7 @@ Values<V> softmax(const Values<V>& x) {
   return p;
 }
 
-// The k largest, the largest first.
+// Returns the indices of the k largest, the largest first.
 template <class V>
 std::vector<std::size_t> largest(const Values<V>& p, std::size_t k) {
   std::vector<std::size_t> ids(p.size());
@@ -28,7 +28,7 @@ std::vector<std::size_t> largest(const Values<V>& p, std::size_t k) {
   return ids;
 }
 
-// What one token's experts weigh.
+// Returns the weights of one token's experts.
 template <class V>
 Values<V> weights_of(const Values<V>& p, const std::vector<std::size_t>& ids, bool normalised) {
   Values<V> w;
@@ -39,7 +39,7 @@ Values<V> weights_of(const Values<V>& p, const std::vector<std::size_t>& ids, bo
   return w;
 }
 
-// E sum of f_e P_e over the tokens of all layers; p: of each.
+// Returns E sum of f_e P_e over the tokens of all layers; p: the probabilities of each token.
 template <class V>
 V balance(const std::vector<Values<V>>& p, std::size_t k) {
   const std::size_t n = p[0].size();
@@ -54,8 +54,9 @@ V balance(const std::vector<Values<V>>& p, std::size_t k) {
   return double(n) * sum;
 }
 
-// The experts' MLPs are `at`E.gate, .up and .down; the router is `router`. probabilities: of each token.
-// factor: of the rows that each expert would have if all had as many, what it takes at most; 0: all.
+// Returns the sum of the experts' MLPs, whose parameters are `at`E.gate, .up and .down; the router is
+// `router`. Each token's probabilities are appended to `probabilities`. `factor`: an expert accepts at most
+// this times the rows that it would have if all experts had equally many; 0: no limit.
 template <class V>
 Values<V> experts(const Named<V>& in, const std::string& router, const std::string& at, std::size_t k,
                   bool normalised, const Values<V>& x, std::size_t rows, const Lora& lora,

@@ -1,11 +1,11 @@
-// A step of AdamW on a piece of a ParameterStore, for tests in which only its bits matter.
+// A step of AdamW on a piece of a ParameterStore, for tests that only compare bits.
 #pragma once
 #include "engine/ops/all.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
 
-// piece: a Slice or a FlatRun.
+// `piece`: a Slice or a FlatRun.
 inline void adam_step(Ops& ops, const auto& piece, double scale, int step) {
   ops.run(op::AdamW{.master = piece.master,
                     .m = piece.states[0],

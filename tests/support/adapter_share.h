@@ -1,5 +1,5 @@
-// LoRA on a Linear whose result joins the residual, y = x W^T + u B^T + c: how much of the adapter's small
-// term u B^T is left in y, which is rounded. 1: all of it; 0: as if there were no adapter.
+// LoRA on a Linear whose result is added to the residual, y = x W^T + u B^T + c: the share of the adapter's
+// small term u B^T that remains in the rounded y. 1: all of it; 0: as if there were no adapter.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -12,8 +12,8 @@ namespace ft::test {
 
 class AdapterShare {
  public:
-  // Standard deviations; both terms are multiplied by `unit`. In f32 with a unit of 2^-16 they vanish
-  // beside c as they do in bf16 with 1. bias: c is a row.
+  // Standard deviations of the terms; both products are multiplied by `unit`. In f32 with a unit of 2^-16
+  // they are lost in rounding to the same degree as in bf16 with 1. bias: c is a row.
   struct Size {
     double c, adapter;
     DType type = DType::bf16;
@@ -36,7 +36,7 @@ class AdapterShare {
     spread(c_, 5, size.c);
     base_ = times(x_, w_, kDepth), adapter_ = times(u_, b_, kRank);
   }
-  // y and its operands, in the order in which `run` gets them, wherever they are.
+  // Returns y and its operands, in the order of the tensors of `run`, which may be on a device.
   std::vector<Matrix*> matrices() { return {&y_, &x_, &w_, &u_, &b_, &c_}; }
   template <class Run>
   void run(const std::vector<Tensor>& t, Run products) const {
@@ -45,8 +45,8 @@ class AdapterShare {
   }
 
   double of_y() const { return share(y_.values()); }
-  // PEFT's order: the Linear's result is rounded, the adapter's too, their sum, and that with the residual. A
-  // bias belongs to the Linear.
+  // Returns the share with PEFT's order: the Linear's result is rounded, the adapter's too, then their sum,
+  // then its sum with the residual. A bias belongs to the Linear.
   double in_pefts_order() {
     const std::vector<double> all = c_.values();
     std::vector<double> values(base_.size());
@@ -81,7 +81,7 @@ class AdapterShare {
     one_.set(0, 0, v);
     return one_.get(0, 0);
   }
-  // The slope of y - c - x W^T by u B^T.
+  // Returns the slope of y - c - x W^T by u B^T.
   double share(const std::vector<double>& values) const {
     const std::vector<double> all = c_.values();
     double both = 0, squares = 0;

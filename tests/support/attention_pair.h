@@ -1,4 +1,4 @@
-// An attention and its gradient over the same tensors, for tests and benches.
+// An attention and its gradient on the same tensors, for tests and benches.
 #pragma once
 #include "engine/ops/attention.h"
 

@@ -1,4 +1,4 @@
-// A matrix for tests of Ops: its rows may be apart, guard bytes are around it and between its rows, and its
+// A matrix for tests of Ops, with optional gaps between rows and guard bytes around it and in the gaps. Its
 // values are read and written as doubles.
 #pragma once
 #include <cmath>
@@ -20,7 +20,7 @@ class Matrix {
     tensor = Tensor(memory_.data() + kGuard * size, dtype, {rows, cols}, stride);
   }
   Matrix(const Matrix&) = delete;
-  Matrix(Matrix&&) = default;  // the vector's memory stays where it is
+  Matrix(Matrix&&) = default;  // moving keeps the vector's memory, so `tensor` stays valid
 
   std::size_t size() const { return static_cast<std::size_t>(tensor.numel()); }
   double get(std::int64_t r, std::int64_t c) const {
@@ -58,7 +58,7 @@ class Matrix {
         *place<float>(r, c) = static_cast<float>(v);
     }
   }
-  // All values, row by row; what was rounded on the way in comes out rounded.
+  // Returns all values, row by row, as rounded when they were set.
   std::vector<double> values() const {
     std::vector<double> all;
     for (std::int64_t r = 0; r < tensor.rows(); ++r)
@@ -71,7 +71,7 @@ class Matrix {
       for (std::int64_t c = 0; c < tensor.cols(); ++c) set(r, c, all[i++]);
     return *this;
   }
-  // Uniform in [-spread, spread], a function of the seed.
+  // Fills with uniform numbers in [-spread, spread], a function of the seed.
   Matrix& randomize(std::uint64_t seed, double spread = 2) {
     std::uint64_t i = 0;
     for (std::int64_t r = 0; r < tensor.rows(); ++r)
@@ -79,14 +79,14 @@ class Matrix {
         set(r, c, spread * (2 * double(to_uniform(Random{seed}.at(i++)[0])) - 1));
     return *this;
   }
-  // Whole numbers in [0, below).
+  // Fills with whole numbers in [0, below).
   Matrix& randomize_indices(std::uint64_t seed, std::int64_t below) {
     for (std::int64_t r = 0; r < tensor.rows(); ++r)
       for (std::int64_t c = 0; c < tensor.cols(); ++c)
         set(r, c, double(Random{seed}.at(static_cast<std::uint64_t>(r * tensor.cols() + c))[0] % below));
     return *this;
   }
-  // Whether no byte outside the matrix has changed.
+  // Returns true if no byte outside the matrix has changed.
   bool intact() const {
     const std::int64_t size = size_of(tensor.dtype), begin = kGuard * size, row = tensor.stride * size;
     const std::int64_t end = begin + tensor.rows() * row, total = static_cast<std::int64_t>(memory_.size());
@@ -101,7 +101,7 @@ class Matrix {
 
  private:
   static constexpr std::int64_t kGuard = 8;
-  static constexpr std::byte kByte{0xff};  // a NaN, were it read
+  static constexpr std::byte kByte{0xff};  // reads as NaN
   template <class T>
   T* place(std::int64_t r, std::int64_t c) const {
     return tensor.as<T>() + r * tensor.stride + c;
@@ -109,7 +109,7 @@ class Matrix {
   std::vector<std::byte> memory_;
 };
 
-// Mean of the squared differences over the mean of the expected squares.
+// Returns the mean of the squared differences over the mean of the expected squares.
 inline double nmse(const std::vector<double>& got, const std::vector<double>& want) {
   double wrong = 0, all = 0;
   for (std::size_t i = 0; i < want.size(); ++i) {

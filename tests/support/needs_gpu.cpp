@@ -1,4 +1,4 @@
-// Fails where there is no GPU, instead of the tests, and says why there is none.
+// Fails once on a machine without a GPU, in place of all tests, with the reason.
 #include <gtest/gtest.h>
 
 #include "engine/core/error.h"

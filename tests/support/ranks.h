@@ -14,7 +14,7 @@
 
 namespace ft {
 
-// Runs body(ops, mesh) on `size` ranks; returns what each threw, by rank.
+// Runs body(ops, mesh) on `size` ranks; returns the exception of each rank.
 inline std::vector<std::exception_ptr> on_threads(int size, const std::function<void(Ops&, Mesh)>& body) {
   std::vector<Mesh> meshes = mesh_of_threads(size);
   std::vector<std::exception_ptr> thrown(meshes.size());
@@ -32,7 +32,7 @@ inline std::vector<std::exception_ptr> on_threads(int size, const std::function<
   return thrown;
 }
 
-// Runs body(communicator) on each; returns what each threw.
+// Runs body(communicator) on each rank; returns the exception of each rank.
 inline std::vector<std::exception_ptr> run_ranks_catching(int size,
                                                           const std::function<void(MeshCommunicator&)>& body,
                                                           double seconds = 20, const Wire& wire = {}) {
@@ -42,7 +42,7 @@ inline std::vector<std::exception_ptr> run_ranks_catching(int size,
   });
 }
 
-// What a rank threw; nothing: done, and no words.
+// Exit code and text of a rank's exception; Exit::done and no text if it threw none.
 struct Said {
   Exit code = Exit::done;
   std::string what;
@@ -58,15 +58,16 @@ inline Said said(const std::exception_ptr& e) {
   return {};
 }
 
-// The exception of the first rank that failed by itself; a rank that fails as well may hear of another's end
-// first.
+// Rethrows the exception of the first rank that failed by itself. Ranks that only report a lost peer come
+// last.
 inline void rethrow_first(const std::vector<std::exception_ptr>& thrown) {
   for (const bool told : {false, true})
     for (const auto& e : thrown)
       if (e && (said(e).code == Exit::peer_lost) == told) std::rethrow_exception(e);
 }
 
-// With what a run has: collectives beside the computation, or not. What a rank throws is thrown.
+// Runs body(communicator) on each rank, with collectives during computation (`overlap`) or without. Rethrows
+// the first exception.
 inline void run_ranks(int size, bool overlap, const std::function<void(Communicator&)>& body) {
   rethrow_first(on_threads(size, [&](Ops& ops, Mesh mesh) {
     std::unique_ptr<Communicator> comm = std::make_unique<MeshCommunicator>(ops, std::move(mesh), 20);

@@ -1,5 +1,5 @@
-// The only file of the tests that is compiled differently in every copy of the repository: a compiler's cache
-// knows all others.
+// The only test source whose compilation depends on the repository's path, so a compiler cache can reuse all
+// others.
 #include "tests/support/source.h"
 
 std::string_view ft::source_root() { return FT_SOURCE_DIR; }

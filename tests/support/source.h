@@ -5,7 +5,7 @@
 
 namespace ft {
 
-// The repository's root; "." in programs that are carried to other machines, which run there.
+// Returns the repository's root; "." in programs that are copied to other machines and run in the root there.
 std::string_view source_root();
 
 inline std::string source_path(std::string_view path) {

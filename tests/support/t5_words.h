@@ -1,4 +1,4 @@
-// A tokenizer for golden T5s, which come without one.
+// A tokenizer for golden T5s, which have none.
 #pragma once
 #include <filesystem>
 #include <fstream>
@@ -7,7 +7,7 @@
 
 namespace ft::test {
 
-// Every token of the model's vocabulary is a word: token 17 is "w17".
+// Writes a tokenizer in which every token of the model's vocabulary is a word: token 17 is "w17".
 inline void give_words(const std::filesystem::path& model) {
   std::ifstream config(model / "config.json");
   const std::int64_t size = nlohmann::json::parse(config)["vocab_size"];

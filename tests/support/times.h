@@ -1,4 +1,4 @@
-// How often a text contains another.
+// Counts the occurrences of a text in another.
 #pragma once
 #include <cstddef>
 #include <string_view>

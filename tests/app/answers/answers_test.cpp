@@ -1,4 +1,4 @@
-// The question in a conversation's tokens, for lines that show an answer beside it.
+// Finds the question in a conversation's tokens, for output lines that show question and answer.
 #include "app/answers/answers.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace ft {
 namespace {
 
-// Ids are bytes; above them lie special tokens.
+// A tokenizer whose ids are bytes; larger ids are special tokens.
 class Bytes final : public Tokenizer {
  public:
   Ids encode(std::string_view text) const override {

@@ -1,4 +1,4 @@
-// ft generate with the demo's model: files in and out, and what is wrong with them.
+// ft generate with the demo's model: input and output files, and the errors of wrong ones.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -37,7 +37,7 @@ class Generate : public testing::Test {
     for (std::string line; std::getline(file, line);) all.push_back(Json::parse(line));
     return all;
   }
-  // The error of a row, without the file's name.
+  // Returns the error about a row, without the file's name.
   std::string error(const std::string& rows, std::vector<std::string> more = {}) {
     const Outcome o = answer(rows, std::move(more));
     EXPECT_EQ(o.code, 3) << o.err;
@@ -59,7 +59,7 @@ TEST_F(Generate, RowsComeBackWithAnswers) {
   EXPECT_EQ(got[0]["output_ids"].size(), 5u);
   EXPECT_FALSE(got[0]["completion"].get<std::string>().empty());
   EXPECT_EQ(got[1]["input_ids"], Json::parse("[1, 100]"));
-  // text streamed to stdout is that of the file
+  // stdout shows the text of the file's first completion
   const Outcome one =
       run({"generate", "--model", kModel, "--prompt", "one two", "generation.max_new_tokens=5"});
   EXPECT_EQ(one.out, got[0]["completion"].get<std::string>() + "\n");
@@ -164,7 +164,7 @@ TEST_F(Generate, StopStringsEndAnswers) {
   EXPECT_LT(rows()[0]["output_ids"].size(), 30u);
 }
 
-TEST_F(Generate, MoreThanThereIs) {
+TEST_F(Generate, MoreTokensThanMemoryAllows) {
   for (const char* most : {"100000000000", "9000000000000000"}) {
     const Outcome o = answer("{\"prompt\": \"a\"}\n", {std::string("generation.max_new_tokens=") + most});
     EXPECT_EQ(o.code, 5);
@@ -174,7 +174,7 @@ TEST_F(Generate, MoreThanThereIs) {
   EXPECT_EQ(answer("{\"prompt\": \"a\"}\n", {"generation.max_new_tokens=1000000000"}).code, 5);
 }
 
-// Lines to ft chat through a pipe, as it were.
+// Sends the lines to ft chat's stdin.
 std::string chat(const std::string& lines, std::vector<std::string> more, std::string* err = nullptr,
                  const std::string& model = kModel) {
   std::istringstream in(lines);
@@ -305,7 +305,8 @@ TEST_F(Generate, SettingsThatAreWrong) {
   EXPECT_EQ(read_file(out, 10), "mine");
 }
 
-// Alone, side by side, and through --prompt: the same answer, at least as likely as the greedy one.
+// Beam search gives the same answer for one prompt, for several in a batch and for --prompt. The answer is at
+// least as likely as the greedy one.
 TEST_F(Generate, BeamSearch) {
   const std::string questions =
       "{\"prompt\": \"one two\"}\n{\"prompt\": \"seven\"}\n{\"prompt\": \"2 + 2 =\"}\n";
@@ -323,7 +324,7 @@ TEST_F(Generate, BeamSearch) {
   EXPECT_EQ(one.out, together[0]["completion"].get<std::string>() + "\n");
 }
 
-// The prompt is what the encoder reads; the answer begins after the decoder's start token.
+// The encoder reads the prompt; the answer begins after the decoder's start token.
 TEST_F(Generate, AnEncoderDecoder) {
   const std::string model = folder / "t5";
   std::filesystem::copy(source_path("tests/golden/models/t5-v11/model"), model,
@@ -354,7 +355,7 @@ TEST_F(Generate, AnEncoderDecoder) {
   EXPECT_EQ(answered({"generation.batch_size=1"}), plain);
   EXPECT_EQ(answered({"generation.num_beams=2", "generation.batch_size=1"}),
             answered({"generation.num_beams=2"}));
-  // tokens that config.json forces, and another start by generation_config.json
+  // tokens that config.json forces, and another start token in generation_config.json
   Json config = read_json(model + "/config.json");
   config["forced_bos_token_id"] = 11;
   write_file(model + "/config.json", config.dump());
@@ -379,7 +380,8 @@ TEST_F(Generate, ChatWithAnEncoderDecoder) {
     ASSERT_EQ(o.code, 0) << o.err;
     want += o.out;
   }
-  EXPECT_EQ(chat("w5 w6 w7\nw9\n", six, nullptr, model), want);  // the first leaves nothing to the second
+  EXPECT_EQ(chat("w5 w6 w7\nw9\n", six, nullptr, model),
+            want);  // the first line does not change the second
   EXPECT_EQ(chat("w5 w6\n", {"generation.max_length=4"}, nullptr, model),
             chat("w5 w6\n", {"generation.max_new_tokens=3"}, nullptr, model));
   const auto refusal = [&](const std::string& setting) {
@@ -402,7 +404,7 @@ TEST_F(Generate, TheModelsOwnSettings) {
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_EQ(rows()[0]["output_ids"].size(), 3u);
   const auto ids = rows()[0]["output_ids"].get<std::vector<int>>();
-  // its end tokens win over those of config.json
+  // end tokens in generation_config.json replace the end tokens in config.json
   write_file(model + "/generation_config.json",
              "{\"max_new_tokens\": 3, \"eos_token_id\": [9, " + std::to_string(ids[1]) + "]}");
   std::filesystem::remove(out);

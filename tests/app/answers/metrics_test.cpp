@@ -1,4 +1,4 @@
-// ft metrics: what it prints, and what is wrong with files.
+// ft metrics: its output, and the errors of wrong files.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -54,7 +54,7 @@ TEST_F(Metrics, PrintsWhatItMeasured) {
       "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:ft-"));
 }
 
-// A byte order mark, ends of lines, a last line without one.
+// Files may have a byte order mark, either kind of line end, and a last line without one.
 TEST_F(Metrics, LinesAreThoseOfAnySystem) {
   EXPECT_EQ(measure("\xEF\xBB\xBFone two three four\r\nfive\r\n", "one two three four\nfive", true).out,
             measure("one two three four\nfive\n", "one two three four\nfive\n", true).out);

@@ -1,4 +1,4 @@
-// Text that appears token by token: whole characters only, and nothing of a stop string.
+// Text that appears token by token: complete characters only, and no part of a stop string.
 #include "app/answers/text_stream.h"
 #include "tests/support/source.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 class Stream : public testing::Test {
  protected:
-  // What is shown after each token, then at the end.
+  // Returns the text shown after each token, then the text shown at the end.
   std::vector<std::string> show(const std::string& text, std::vector<std::string> stops = {}) {
     TextStream stream(*tokenizer, std::move(stops));
     std::vector<std::string> shown;
@@ -39,7 +39,7 @@ TEST_F(Stream, IsTheTextOfAllTokens) {
 }
 
 TEST_F(Stream, HalfCharactersWait) {
-  const auto parts = show("a\xF0\x9F\x99\x82z");  // four tokens of a byte each
+  const auto parts = show("a\xF0\x9F\x99\x82z");  // four tokens of one byte each
   for (const std::string& part : parts) EXPECT_EQ(part.find("\xEF\xBF\xBD"), std::string::npos) << part;
   EXPECT_NE(std::find(parts.begin(), parts.end(), "\xF0\x9F\x99\x82"), parts.end());
 }
@@ -72,7 +72,7 @@ TEST_F(Stream, ItsWholeTextIsThatOfAllTokens) {
   EXPECT_EQ(stream.whole(), tokenizer->decode(ids, true));
 }
 
-TEST_F(Stream, ContinuesWhatStandsBefore) {
+TEST_F(Stream, ContinuesEarlierText) {
   const auto before = tokenizer->encode("Ada has 12 cats."),
              all = tokenizer->encode("Ada has 12 cats. Bob has.");
   TextStream stream(*tokenizer, {"has"}, before);
@@ -91,7 +91,7 @@ TEST_F(Stream, EndsBeforeAStopString) {
   EXPECT_FALSE(stopped);
 }
 
-TEST_F(Stream, WhatMayBecomeAStopStringIsHeldBack) {
+TEST_F(Stream, BeginningsOfStopStringsAreHeldBack) {
   TextStream stream(*tokenizer, {"xyz!"});
   std::string shown;
   for (const std::int32_t id : tokenizer->encode("a xy")) shown += stream.add(id);

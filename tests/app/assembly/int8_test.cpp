@@ -1,4 +1,4 @@
-// Models in 8 bits, for answers: the very function of the model with the weights that the codes stand for.
+// Models in 8 bits, for generation: exactly the function of the model with dequantized weights.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ BuiltModel built_model_of(const std::string& golden, Int8Part int8, const std::s
   return build_model(c, Weights::check);
 }
 
-// A model's files with the weights of its linears, or of one, in 8 bits and back.
+// Reads a model's files, with the weights of one linear or of all rounded to 8 bits and back.
 class Rounded final : public WeightSource {
  public:
   explicit Rounded(std::unique_ptr<WeightSource> of, std::string only = "")

@@ -56,7 +56,7 @@ TEST(ParamGroups, TheRateOfEmbeddingAndHead) {
   }
 }
 
-// As PEFT groups them: A and modules_to_save at the plain rate.
+// Groups are PEFT's: A and modules_to_save have the plain rate.
 TEST(ParamGroups, LoraPlus) {
   const auto all = rules(R"("loraplus_lr_ratio": 16, "weight_decay": 0.1,
                              "param_groups": [{"params": "1\\.self_attn.*lora_B"}])",
@@ -73,7 +73,7 @@ TEST(ParamGroups, LoraPlus) {
   EXPECT_THROW(rules(R"("loraplus_lr_ratio": 16)", kFull), UserError);
 }
 
-TEST(ParamGroups, WhatFitsNothingIsRefused) {
+TEST(ParamGroups, PatternsWithoutAMatchAreRefused) {
   EXPECT_THROW(rules(R"("param_groups": [{"params": ["q_proj", "quarry_proj"]}])", kFull), UserError);
   EXPECT_THROW(rules(R"("param_groups": [{"params": "("}])", kFull), UserError);
   EXPECT_THROW(rules(R"("param_groups": [{"params": "q_proj", "max_grad_norm": 1}])", kFull), UserError);

@@ -24,7 +24,7 @@ void expect_refusal(const std::vector<std::string>& arguments, const std::string
   EXPECT_EQ(o.out, "");
 }
 
-// A new option is a decision: it is added here on purpose.
+// The frozen list of options. A new option is a decision, so it is added here on purpose.
 const std::vector<std::string> kOptions{"--version",
                                         "--json",
                                         "--cuda-libs",
@@ -278,7 +278,7 @@ TEST(CommandLine, TypographyIsRefusedWithTheCommandThatWasMeant) {
                  "type:\n  ft sweep 'sweep.grid={\"zero_stage\": [0, 3]}'");
 }
 
-// Where a text is meant, its characters are.
+// Settings and arguments that hold text may contain typographic characters.
 TEST(CommandLine, TypographyInATextIsLeftAlone) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"generate", "--model", "nowhere", "--prompt", "\u201cHi,\u201d he said"},
@@ -331,7 +331,7 @@ TEST(CommandLine, HelpHasExamplesForEveryCommand) {
   EXPECT_EQ(run({}).out, run({"--help"}).out);
 }
 
-// The paper's figure 1.
+// The example of figure 1 of the ZeRO paper: 7.5e9 parameters on 64 ranks.
 TEST(CommandLine, PlansByFormula) {
   const Outcome o = run({"plan", "--parameters", "7.5e9", "--ranks", "64"});
   EXPECT_EQ(o.code, 0) << o.err;
@@ -351,7 +351,7 @@ TEST(CommandLine, Version) {
     EXPECT_NE(json.out.find(key), std::string::npos) << key;
 }
 
-// The version is written once, in CMakeLists.txt; the newest entry of the change log is of it.
+// The version is written once, in CMakeLists.txt; the newest entry of the change log names the same one.
 TEST(CommandLine, TheChangeLogIsOfThisVersion) {
   std::ifstream in(source_path("CHANGELOG.md"));
   std::string line;

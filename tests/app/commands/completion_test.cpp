@@ -1,4 +1,4 @@
-// What shells offer while a command line is typed, and the manual page.
+// Completions that shells offer while a command line is typed, and the manual page.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ TEST(Completion, Settings) {
   EXPECT_EQ(offered({"launch", "-n", "2", "tr"}), Lines{"train"});
 }
 
-// In bash itself, with the built program.
+// Runs the completion script in bash, with the built program.
 TEST(Completion, InBash) {
   const auto typed = [](const std::string& line) {
     const std::string script = std::string("PATH=") + FT_PROGRAM_DIR + ":$PATH; compopt() { :; }; cd " +
@@ -78,7 +78,7 @@ TEST(Completion, InBash) {
   EXPECT_EQ(typed("ft val"), Lines{"validate"});
   EXPECT_EQ(typed("ft train --config llama_lor"), Lines{"llama_lora.json"});
   EXPECT_EQ(typed("ft train training.lr_scheduler_t"), Lines{"training.lr_scheduler_type="});
-  EXPECT_EQ(typed("ft train training.lr_scheduler_type=poly"), Lines{"polynomial"});  // "=" ends a word
+  EXPECT_EQ(typed("ft train training.lr_scheduler_type=poly"), Lines{"polynomial"});  // bash splits at "="
   EXPECT_EQ(typed("ft train model.model_name_or_path=dem"), Lines{"demo"});
 }
 

@@ -1,5 +1,5 @@
-// The ready-made configurations: each is validated, planned and trained for a step, with a small model in
-// place of its own; those for several ranks by ft launch.
+// Validates, plans and trains each ready-made configuration for one step, with a small model. Configurations
+// for several ranks run by ft launch.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -24,7 +24,7 @@ class Examples : public testing::TestWithParam<std::string> {
 
   bool t5() const { return GetParam().starts_with("t5"); }
 
-  // The small model of the recipe's family; empty: the demo's.
+  // Returns the golden model of the recipe's family; empty: the demo's model.
   std::string family() const {
     for (const auto& [recipe, model] : {std::pair{"t5", "t5"},
                                         {"qwen3", "qwen3"},
@@ -35,7 +35,7 @@ class Examples : public testing::TestWithParam<std::string> {
     return "";
   }
 
-  // A model and data that are here.
+  // Overrides that name a small model and data in the repository.
   Names small() const {
     const std::string golden = family(), demo = source_path("configs/demo/");
     const std::string row = golden.empty()
@@ -53,7 +53,7 @@ class Examples : public testing::TestWithParam<std::string> {
     words.insert(words.end(), more.begin(), more.end());
     return words;
   }
-  // Short, in the type that every CPU has, and for one step.
+  // Overrides for a short run of one step on a CPU, in a dtype that every CPU has.
   Names one_step() const {
     return {"device=cpu",
             "training.bf16=false",

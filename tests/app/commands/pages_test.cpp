@@ -1,4 +1,4 @@
-// Examples of settings in the documentation: each is read; those about optimizers are validated on a small
+// Examples of settings in the documentation: each is read. Those about optimizers are validated on a small
 // model.
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@
 namespace ft {
 namespace {
 
-// The JSON blocks of a page, with braces added to blocks that lack them.
+// Returns the JSON blocks of a page, with braces added to blocks that lack them.
 std::vector<std::string> json_blocks(const std::string& page) {
   const std::string text = read_file(page, 1 << 20), fence = "```json\n";
   std::vector<std::string> all;
@@ -38,7 +38,7 @@ bool is_settings(const Json& block) {
   return true;
 }
 
-// With the model and data that an example leaves out.
+// Returns the settings with a model and data if the example leaves them out.
 Json completed(Json settings, const std::string& output) {
   if (!settings.contains("model")) settings["model"]["model_name_or_path"] = source_path("configs/demo/base");
   Json& data = settings["data"];

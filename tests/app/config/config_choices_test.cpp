@@ -1,4 +1,5 @@
-// Settings that take words, are always so, or have to agree with an adapter's file.
+// Settings that take words, settings with only one allowed value, and settings that have to agree with an
+// adapter's file.
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -12,7 +13,7 @@ namespace {
 using namespace test;
 using From = decltype(TrainingConfig::resume_from_checkpoint);
 
-// Words of enums that no message or page is made for by hand.
+// Words of enums whose messages and documentation are generated.
 TEST(Config, WordsOfEnums) {
   EXPECT_EQ(refused_override("device=gpu"),
             "command line: device: there is no \"gpu\"; do you mean cpu? There are cpu, cuda");
@@ -49,7 +50,7 @@ TEST(Config, OlderWordsAreRead) {
   EXPECT_EQ(Json::parse(effective_config(c))["distributed"]["backend"], "tcp");
 }
 
-TEST(Config, WhatIsAlwaysSoIsNotDenied) {
+TEST(Config, SettingsWithOneAllowedValueRefuseOthers) {
   EXPECT_EQ(refused_override("zero_optimization.contiguous_gradients=false"),
             "command line: zero_optimization.contiguous_gradients: cannot be false: ft's gradients are "
             "contiguous; leave it out");
@@ -61,7 +62,7 @@ TEST(Config, WhatIsAlwaysSoIsNotDenied) {
               "zero_optimization.stage3_gather_16bit_weights_on_model_save=true"});
 }
 
-// bf16 on GPUs, f32 on CPUs, unless something is asked for.
+// The dtype is bf16 on GPUs and f32 on CPUs, unless the settings ask for another.
 TEST(Config, TheTypeOfTheComputation) {
   const auto type = [](const Overrides& more) { return parsed("", more).dtype(); };
   EXPECT_EQ(type({}), DType::f32);
@@ -78,7 +79,8 @@ TEST(Config, TheTypeOfTheComputation) {
             "yet; set training.fp16=false training.bf16=false or leave bnb_4bit_compute_dtype out");
 }
 
-// An adapter to start from: what is said beside it has to agree, and what is not said is the adapter's.
+// Settings beside lora.adapter_name_or_path have to agree with the adapter's file; settings that are left out
+// take the adapter's values.
 TEST(Config, SettingsBesideAnAdapter) {
   const auto folder = std::filesystem::path(testing::TempDir()) / "ft_config_adapter";
   std::filesystem::create_directories(folder);
@@ -110,7 +112,7 @@ TEST(Config, SettingsBesideAnAdapter) {
   EXPECT_EQ(beside("lora.alpha_pattern={\"a\": 1}"), contradicts("alpha_pattern", R"({"a":1})", "{}"));
   EXPECT_EQ(beside("lora.init_lora_weights=true"), contradicts("init_lora_weights", "true", "\"gaussian\""));
   EXPECT_TRUE(parsed("", {from, "lora.target_modules=all-linear"}).lora.expects_all_linear);
-  // In a file, by its line; and what a run writes down can be run again.
+  // A contradiction in a file is reported with its line. An effective configuration can be run again.
   EXPECT_EQ(refusal(with("\"lora\": {\"adapter_name_or_path\": \"" + folder.string() + "\",\n\"r\": 5}"))
                 .substr(0, 25),
             "run.json:5: lora.r: is 5,");

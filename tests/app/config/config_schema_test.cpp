@@ -1,4 +1,5 @@
-// The schema of a configuration takes what the reader takes, setting by setting, and every file in configs/.
+// The schema of a configuration accepts the same values as the reader, for each setting, and every file in
+// configs/.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +26,8 @@ bool has_type(const Json& value, const std::string& type) {
   return value.is_number() && value.get<double>() == std::floor(value.get<double>());
 }
 
-// What ft's schema uses of JSON Schema, draft-07. A keyword that is not here fails the test.
+// Validates `value` against the subset of JSON Schema draft-07 that ft's schema uses. Fails the test for any
+// other keyword.
 bool valid(const Json& value, const Json& schema) {
   const auto any = [&](const Json& list, const auto& holds) {
     return std::any_of(list.begin(), list.end(), holds);
@@ -78,7 +80,7 @@ Json smallest() {
   return Json::parse(R"({"model": {"model_name_or_path": "m"}, "data": {"datasets": [{"path": "d"}]}})");
 }
 
-// Whether the reader takes a configuration, setting by setting.
+// Returns true if the reader accepts the configuration's settings.
 bool is_read(const Json& config) {
   try {
     read_settings<RunConfig>(parse_settings(config.dump(), "run.json"), "");
@@ -88,7 +90,8 @@ bool is_read(const Json& config) {
   }
 }
 
-// The smallest configuration with one more setting; "data.datasets[].weight" is that of the first.
+// Returns the smallest configuration with one more setting; "data.datasets[].weight" sets the weight of the
+// first dataset.
 Json with_setting(std::string path, const Json& value) {
   if (const auto at = path.find("[]."); at != path.npos) path.replace(at, 3, ".0.");
   SettingsText tree{smallest(), {}, ""};
@@ -152,7 +155,7 @@ TEST(ConfigSchema, RefusesUnknownSettings) {
   }
 }
 
-// An editor shows what a setting is for and what holds without it.
+// Every setting has a description and a default, which editors show.
 TEST(ConfigSchema, EverySettingIsDescribed) {
   const Json whole = schema();
   for (const Setting& s : describe<RunConfig>()) {
@@ -177,7 +180,7 @@ TEST(ConfigSchema, TakesEveryConfigurationHere) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(source_path("configs"))) {
     if (entry.path().extension() != ".json") continue;
     const Json config = read_json(entry.path().string());
-    if (!config.contains("data")) continue;  // a model's
+    if (!config.contains("data")) continue;  // a model's configuration, not a run's
     EXPECT_TRUE(valid(config, whole)) << entry.path();
     ++files;
   }

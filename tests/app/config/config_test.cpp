@@ -1,4 +1,4 @@
-// A run's configuration: what is accepted, every refusal with its text, overrides, and the effective
+// A run's configuration: accepted values, every refusal with its text, overrides, and the effective
 // configuration.
 #include "app/config/config.h"
 
@@ -37,7 +37,7 @@ TEST(Config, Defaults) {
   EXPECT_EQ(c.finetuning_type, FinetuningType::lora);
 }
 
-// The figures are those of TRL's configurations, and for adapters of examples ft's own.
+// Default learning rates follow TRL's configurations; for adapters, ft's own examples.
 TEST(Config, RatesFollowTheObjectiveUnlessTheyAreGiven) {
   using enum LrScheduler;
   const auto expect = [](const std::vector<std::string>& overrides, double rate, LrScheduler schedule,
@@ -61,7 +61,8 @@ TEST(Config, RatesFollowTheObjectiveUnlessTheyAreGiven) {
   EXPECT_NE(effective_config(again).find("\"learning_rate\": 1e-06"), std::string::npos);
 }
 
-// Every run that the repository comes with; a config.json beside them says its model_type.
+// Every run configuration in the repository can be read. Files with a model_type are models' configurations
+// and are skipped.
 TEST(Config, TheExamplesAreRight) {
   int runs = 0;
   for (const char* folder : {"configs", "configs/demo", "bench/gsm8k"}) {
@@ -188,7 +189,7 @@ TEST(Config, ChoicesAreListed) {
       "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest");
 }
 
-TEST(Config, WhatIsNotThereYetIsRefusedByName) {
+TEST(Config, ValuesThatAreNotAvailableAreRefusedByName) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"training.tf32=true", "true is not available yet; available: false"},
       {"model.attn_implementation=eager", "eager is not available yet; available: auto, flash, cudnn"},
@@ -316,7 +317,7 @@ TEST(Config, MissingSettings) {
             "openai/gsm8k.");
 }
 
-// The line that is wrong is shown below, with a caret.
+// The message repeats the wrong line and marks the column with a caret.
 TEST(Config, TextThatIsNotJson) {
   EXPECT_EQ(refusal(""), "run.json:1: not JSON: it ends too early at column 1\n  \n  ^");
   EXPECT_EQ(refusal("[]"), "run.json: a configuration is a JSON object {...}");
@@ -338,7 +339,7 @@ TEST(Config, Overrides) {
   const RunConfig c =
       parsed("", {"training.learning_rate=1e-3", "lora.target_modules=[\"q_proj\"]", "finetuning_type=full",
                   "data.datasets.0.max_samples=3", "logging.run_name=a=b", "training.learning_rate=2e-3"});
-  EXPECT_EQ(c.training.learning_rate, 2e-3);  // the last one holds
+  EXPECT_EQ(c.training.learning_rate, 2e-3);  // the last override wins
   EXPECT_EQ(std::get<1>(c.lora.target_modules)[0], "q_proj");
   EXPECT_EQ(c.finetuning_type, FinetuningType::full);
   EXPECT_EQ(c.data.datasets[0].max_samples, 3);
@@ -373,12 +374,12 @@ TEST(Config, PathsAreRelativeToTheConfiguration) {
   EXPECT_EQ(c.data.datasets[0].path, "configs/d/*.jsonl");
   EXPECT_EQ(c.data.eval_datasets[0].path, "configs/e");
   EXPECT_EQ(c.lora.adapter_name_or_path, "configs/a");
-  EXPECT_EQ(c.training.output_dir, "here");  // a path that is typed is relative to where it is typed
+  EXPECT_EQ(c.training.output_dir, "here");  // a path in an override is relative to the current folder
   EXPECT_EQ(c.training.resume_from_checkpoint, From(Resume::newest_if_any));
   c = parse_config(text, "run.json", "configs", {"training.resume_from_checkpoint=x/checkpoint-5"});
   EXPECT_EQ(c.training.resume_from_checkpoint, From("x/checkpoint-5"));
   c = parse_config(text, "run.json", "configs", {});
-  EXPECT_EQ(c.training.output_dir, "configs/outputs");  // the default too
+  EXPECT_EQ(c.training.output_dir, "configs/outputs");  // so is the default
 }
 
 TEST(Config, ATildeInAPathIsTheHomeFolder) {
@@ -405,7 +406,7 @@ TEST(Config, ResumeDespiteNamesSettings) {
       "run.json: training.resume_despite: there is no setting optimizer; name one as in training.optim");
 }
 
-// Those that come with ft.
+// The configurations in configs/.
 TEST(Config, ReadyMadeConfigurationsAreRead) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(source_path("configs"))) {
@@ -416,7 +417,7 @@ TEST(Config, ReadyMadeConfigurationsAreRead) {
   EXPECT_GE(count, 6);
 }
 
-// What is written means the same wherever it is read.
+// The effective configuration has the same meaning in every folder.
 TEST(Config, TheEffectiveConfigurationReadsBack) {
   const RunConfig c = parsed(R"("lora": {"rank_pattern": {"z": 4, "a": 2}, "layers_to_transform": [1, 2],
     "init_lora_weights": "gaussian"}, "training": {"bf16": true, "learning_rate": 3e-4}, "zero_stage": 2,
@@ -425,7 +426,7 @@ TEST(Config, TheEffectiveConfigurationReadsBack) {
   const RunConfig again = parse_config(once, "run.json", "/elsewhere", {});
   EXPECT_EQ(effective_config(again), once);
   const Json j = Json::parse(once);
-  EXPECT_EQ(j["model"]["model_name_or_path"], "m");  // no folder here, so it may be an id of the hub
+  EXPECT_EQ(j["model"]["model_name_or_path"], "m");  // no folder has this name, so it may be an id of the hub
   EXPECT_EQ(j["data"]["datasets"][0]["path"], std::filesystem::absolute("d.jsonl").string());
   EXPECT_EQ(j["training"]["bf16"], true);
   EXPECT_EQ(j["training"]["seed"], 42);
@@ -438,7 +439,7 @@ TEST(Config, TheEffectiveConfigurationReadsBack) {
   EXPECT_EQ(j["training"]["num_train_epochs"].dump(), "3");
 }
 
-// PEFT's targets hold where none are named; run.json tells which they were.
+// The default target modules are PEFT's for the model's family; run.json lists them.
 TEST(Config, LoraTargetsOfAFamily) {
   const std::string models = source_path("tests/golden/models/");
   const auto targets = [&](const std::string& model, std::vector<std::string> more = {}) {
@@ -453,7 +454,7 @@ TEST(Config, LoraTargetsOfAFamily) {
   EXPECT_EQ(targets("none"), "\"all-linear\"");
 }
 
-// An adapter's folder has no model in it, but says which one it is for.
+// An adapter's folder contains no model, but names its base model.
 TEST(Config, AnAdapterIsNoModel) {
   const TempFolder folder;
   const auto refusal = [&](const std::string& config) {

@@ -1,4 +1,4 @@
-// Configurations as texts, for tests of what is accepted and how the rest is refused.
+// Configurations as texts, for tests of accepted and refused settings.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace ft::test {
 
 using Overrides = std::vector<std::string>;
 
-// The smallest configuration, with `more` as its further members; three lines before them.
+// The smallest configuration, with `more` as further members from line 4 on.
 inline std::string with(const std::string& more) {
   return "{\n \"model\": {\"model_name_or_path\": \"m\"},\n \"data\": {\"datasets\": [{\"path\": "
          "\"d.jsonl\"}]}" +

@@ -1,5 +1,5 @@
-// The list bench/gpu/every_kind.json, which `python3 bench/gpu --part 3` runs on a GPU, has every choice that
-// there is, and nothing that is refused.
+// The list bench/gpu/every_kind.json, which `python3 bench/gpu --part 3` runs on a GPU, contains every choice
+// of every setting, and no combination that ft refuses.
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -22,7 +22,7 @@ const Json& listed() {
   return json;
 }
 
-// Values that kinds give a setting; a list's are several.
+// Returns the values that the listed kinds give a setting; each item of a list is a value.
 std::set<std::string> values_of(const std::string& setting) {
   std::set<std::string> values;
   for (const Json& kind : listed()["kinds"])
@@ -37,7 +37,7 @@ std::set<std::string> values_of(const std::string& setting) {
   return values;
 }
 
-// Each value's first word is there.
+// Expects that the list contains the first word of each of the enum's values, except those in `besides`.
 template <Worded E>
 void expect_all(const std::string& setting, const std::set<E>& besides = {}) {
   const std::set<std::string> values = values_of(setting);

@@ -1,4 +1,4 @@
-// Where the hub's cache is, and which folders the ids of models are.
+// The place of the hub's cache, and the folders of models that are named by ids.
 #include "app/config/hub_folders.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ TEST(HubFolders, IdsAreFoundAndPathsAreLeft) {
                 " does not have it (model.x). This fetches it: hf download org/other"));
 }
 
-// What looks like an id may be a path with a typing error.
+// A name that looks like an id of the hub may be a mistyped path.
 TEST(HubFolders, AMistypedPathIsToldWhatIsThere) {
   const Scratch scratch;
   set_variable("HF_HUB_CACHE", (scratch.folder() / "hub").string());

@@ -1,5 +1,5 @@
-// The field lists against the reference schema, if it lies next to the repository: the same names, defaults,
-// limits and choices, no more and no fewer.
+// The field lists have exactly the names, defaults, limits and choices of the reference schema. Skipped if
+// the schema is not next to the repository.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::filesystem::path reference(const std::string& file) {
   return exists(kReference / file) ? kReference / file : kBeside / file;
 }
 
-// "training.seed" -> its part of the schema.
+// Maps each path, such as "training.seed", to its part of the schema.
 void flatten(const Json& schema, const std::string& path, std::map<std::string, Json>& out) {
   if (!path.empty()) out[path] = schema;
   if (schema.contains("properties"))
@@ -37,7 +37,7 @@ void flatten(const Json& schema, const std::string& path, std::map<std::string, 
 
 std::string word(const Json& j) { return j.is_string() ? j.get<std::string>() : j.dump(); }
 
-// Settings that ft has beside the schema's.
+// Settings that ft has in addition to the schema's.
 const std::set<std::string> kOurs{"device",
                                   "quantization.load_in_8bit",
                                   "distributed.communication_data_type",
@@ -91,13 +91,13 @@ const std::set<std::string> kOurs{"device",
                                   "zero_optimization.zero_quantized_gradients",
                                   "zero_optimization.zero_hpz_partition_size",
                                   "lora.ensure_weight_tying"};
-// And sections that it has with DeepSpeed's names.
+// Sections that ft has in addition, with DeepSpeed's names.
 constexpr std::array kOurSections{"training.loss_scaling",  "logging.tensorboard",   "logging.csv_monitor",
                                   "logging.flops_profiler", "logging.comms_logger",  "data_efficiency",
                                   "model.sparse_attention", "training.param_groups", "lora.eva_config",
                                   "logging.wandb",          "logging.mlflow",        "objective"};
 
-// Settings whose default there is not available yet.
+// Settings whose default in the schema is not available yet.
 const std::set<std::string> kNotYet{"training.tf32"};
 
 TEST(Schema, EverySettingIsThere) {
@@ -106,7 +106,7 @@ TEST(Schema, EverySettingIsThere) {
   std::map<std::string, Json> schema;
   flatten(Json::parse(in), "", schema);
   for (const Setting& s : describe<RunConfig>()) {
-    if (s.path.starts_with("data.eval_datasets[]")) continue;  // the schema gives datasets' form in words
+    if (s.path.starts_with("data.eval_datasets[]")) continue;  // the schema describes datasets in words
     const auto is_of = [&](const char* section) { return s.path.starts_with(section); };
     if (kOurs.contains(s.path) || std::ranges::any_of(kOurSections, is_of)) continue;
     ASSERT_TRUE(schema.contains(s.path)) << s.path;
@@ -115,7 +115,7 @@ TEST(Schema, EverySettingIsThere) {
       EXPECT_EQ(s.fallback, want["default"]) << s.path;
     }
     schema.erase(s.path);
-    if (s.rules.only_default) continue;  // no other value exists that could be limited
+    if (s.rules.only_default) continue;  // with only one allowed value there is nothing to limit
     const auto limit = [&](const char* name, double bound, bool excluded, bool wanted_excluded) {
       if (!want.contains(name)) return;
       EXPECT_EQ(bound, want[name].get<double>()) << s.path;

@@ -1,5 +1,5 @@
-// DeepSpeed's files for tests: one for each key, with what has to stand beside it, and what becomes of it on
-// a run.
+// DeepSpeed configurations for tests: one file for each key, with the other keys that it needs, and the
+// report of applying the file to a run.
 #pragma once
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ inline SettingsText run_with(const std::string& more) {
   return parse_settings(kRun + (more.empty() ? "" : ", " + more) + "}", "run.json");
 }
 
-// The file onto a run; the tree is left as it has become.
+// Applies the file to the run in `tree`, and returns the report.
 inline Report applied(const std::string& file, SettingsText& tree, int ranks = 1,
                       std::int64_t hidden_size = 16) {
   static const std::vector<Setting> known = describe<RunConfig>();
@@ -41,7 +41,7 @@ inline Report applied(const std::string& file, const std::string& more = "", int
   return applied(file, tree, ranks);
 }
 
-// A file with one value, and what has to stand beside it.
+// Returns a file that sets one key, and the other keys that this key needs.
 inline Json file_with(const std::string& name, const Json& value, const Key& key) {
   Json file = Json::object();
   const auto put = [&](const std::string& path, const Json& v) {
@@ -72,7 +72,7 @@ inline Json file_with(const std::string& name, const Json& value, const Key& key
   return file;
 }
 
-// Values that a key may have.
+// Returns values that the key accepts.
 inline std::vector<Json> examples(const Key& key) {
   const std::vector<std::string> words = split(key.value.words);
   switch (key.value.kind) {

@@ -1,4 +1,4 @@
-// The table of verdicts in docs/deepspeed.md says of every key what the program does.
+// The verdict on every key in the tables of docs/deepspeed.md is the verdict that the program gives.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -13,7 +13,7 @@ namespace {
 
 using Table = std::map<std::string, std::string>;  // pattern of keys: verdict
 
-// The next text between backquotes from `at` on, or none at the end of the cell.
+// Returns the next text between backquotes from `at` on; empty at the end of the cell.
 std::string next_code(const std::string& cell, std::size_t& at) {
   const std::size_t begin = cell.find('`', at), end = cell.find('`', begin + 1);
   if (begin == cell.npos || end == cell.npos) return "";
@@ -50,7 +50,7 @@ bool fits(std::string_view pattern, std::string_view name) {
   return false;
 }
 
-// The pattern that names the key most exactly; empty: none.
+// Returns the most specific pattern that matches the key; empty if none does.
 std::string pattern_of(const Table& table, const std::string& name) {
   const auto exactness = [](const std::string& p) {
     return std::ranges::count_if(p, [](char c) { return c != '*'; });
@@ -71,7 +71,8 @@ Json unusual(const Key& key) {
   return usual;
 }
 
-// What becomes of a key at its worst: of one that is refused unless it has its default, that.
+// Returns the worst verdict on the key and on each key inside it. A key that is refused unless it has its
+// default counts as refused.
 std::map<std::string, Verdict> verdicts_of(const Key& key) {
   const std::string name = example_name(key);
   std::map<std::string, Verdict> all;
@@ -89,7 +90,7 @@ std::map<std::string, Verdict> verdicts_of(const Key& key) {
   return all;
 }
 
-TEST(DeepSpeedPage, SaysWhatBecomesOfEveryKey) {
+TEST(DeepSpeedPage, HasTheVerdictOnEveryKey) {
   const Table table = page();
   ASSERT_GT(table.size(), 60u);
   std::set<std::string> used;

@@ -41,10 +41,11 @@ bool says(const Report& report, const std::string& text) {
   return all_of(report).find(text) != std::string::npos;
 }
 
-// For a setting that ft does not have yet: refused, or off.
+// Returns true if the row's setting is refused or off because ft does not have it yet.
 bool waits(const Row& row) { return row.why.starts_with("ft has no logging.") || row.why == "it is off"; }
 
-// "key value verdict settings", a line for each; of what is not there yet as if it were.
+// Returns a line "key value verdict settings" for each row. Settings that ft does not have yet are listed as
+// mapped.
 std::string verdicts() {
   std::ostringstream out;
   for (const Key* key : all_keys()) {
@@ -105,7 +106,7 @@ TEST(DeepSpeed, EveryKeyHasItsVerdict) {
   EXPECT_EQ(got, want.str()) << "if it is meant, copy " << testing::TempDir() << "deepspeed_verdicts.txt";
 }
 
-// What is honoured or mapped stands in the run's settings afterwards, and each of these is a setting of ft.
+// Every setting of an honoured or mapped key exists in ft and is set in the run's settings afterwards.
 TEST(DeepSpeed, SettingsTakeTheValues) {
   std::set<std::string> settings;
   for (const Setting& s : describe<RunConfig>()) settings.insert(s.path);
@@ -156,13 +157,13 @@ TEST(DeepSpeed, UnknownKeysAtEveryDepth) {
                    "do you mean optimizer.params.lr?"));
 }
 
-// Every key and block of the table, put at another place, is sent back to its own.
+// Every key and block of the table, put in the wrong place, is refused with its right place.
 TEST(DeepSpeed, MisplacedKeysAreToldWhereTheyBelong) {
   for (const Key* key : all_keys()) {
     const std::string name = example_name(*key), last = last_of(name);
     if (parent_of(name).empty() || find_key(last) || is_block(last) || find_block_off(name) != nullptr)
       continue;
-    if (last == "enabled") continue;  // of too many blocks
+    if (last == "enabled") continue;  // too many blocks have it
     const Report report = applied(Json{{last, examples(*key)[0]}}.dump());
     if (says(report, "do you mean gradient_clipping?")) continue;
     EXPECT_TRUE(says(report, "belongs in ") && says(report, parent_of(key->name)))
@@ -332,7 +333,7 @@ TEST(DeepSpeed, OldNames) {
   EXPECT_EQ(applied(R"({"zero_optimization": true})").rows[0].value, 1);
 }
 
-// Every leaf, with lists as leaves.
+// Collects the paths of all leaves; a list is a leaf.
 void leaves(const Json& value, const std::string& path, std::set<std::string>& all) {
   if (!value.is_object() || (value.empty() && !path.empty())) {
     all.insert(path);
@@ -363,7 +364,7 @@ std::string damaged(std::string text, std::mt19937& random) {
       case 3:
         text.insert(at, text.substr(any(text.size()), any(40)));
         break;
-      default: {  // another value for a key
+      default: {  // gives a key another value
         const std::size_t colon = text.find(": ", at);
         if (colon == text.npos) break;
         const std::size_t end = text.find_first_of(",}\n", colon);

@@ -1,4 +1,5 @@
-// Folders that merge, average and export write: all of them or nothing, and files of others stay.
+// Folders that merge, average and export write: either complete or unchanged, and files of other programs
+// stay.
 #include "app/files/output_folder.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ struct Output : testing::Test {
   test::TempFolder folder;
   const std::string out = folder / "out";
 
-  // A model of two shards, with a tokenizer, a file and a folder of somebody else.
+  // A model of two shards, with a tokenizer, and a file and a folder that do not belong to the model.
   void old_model() const {
     for (const char* name : {"config.json", "model-00001-of-00002.safetensors", "tokenizer.json", "notes.txt",
                              "checkpoint-5/adapter_config.json", "additional_chat_templates/rag.jinja"})

@@ -1,5 +1,5 @@
-// Every family that ft writes as GGUF is a base again: the keys say the same model, the weights have its
-// names, shapes, order of rows and values.
+// Every family that ft exports as GGUF can be read back as a base model: the keys describe the same model,
+// and the weights have its names, shapes, row order and values.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 struct FamilyCase {
   const char *name, *architecture;
-  Json config;  // what differs from kCommon's
+  Json config;  // differences from kCommon
 };
 void PrintTo(const FamilyCase& c, std::ostream* out) { *out << c.name; }
 

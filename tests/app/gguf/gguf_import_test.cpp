@@ -1,5 +1,5 @@
-// A GGUF file as a base model: its weights, configuration and tokenizer are those of the model that it was
-// made from. That dequantizing gives the gguf package's bits is in tests/golden/gguf_import.txt.
+// A GGUF file as a base model has the weights, configuration and tokenizer of the model that it was made
+// from. tests/golden/gguf_import.txt shows that dequantizing gives the same bits as the gguf package.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -30,7 +30,7 @@ class GgufImport : public testing::Test {
     EXPECT_EQ(o.code, 0) << o.err;
     return file;
   }
-  // A file of keys, with a table for the size of the vocabulary.
+  // Writes a file with these keys and a table that fixes the size of the vocabulary.
   void write(GgufKeys keys, const std::string& architecture = "llama") {
     keys.insert(keys.begin(), {"general.architecture", architecture});
     std::vector<float> zeros(64);
@@ -87,7 +87,7 @@ TEST_F(GgufImport, PartsOfQuantizedBlocksAreReadFromAnyPlace) {
   const GgufWeights weights(file, folder / "config.json");
   EXPECT_TRUE(weights.is_quantized());
   EXPECT_TRUE(weights.types().starts_with("Q8_0")) << weights.types();
-  const std::string name = "model.layers.0.self_attn.q_proj.weight";  // whose rows are reordered
+  const std::string name = "model.layers.0.self_attn.q_proj.weight";  // a weight whose rows are reordered
   const auto shape = weights.info(name).shape;
   const std::vector<float> all = values(weights, name, 0, shape[0] * shape[1]);
   for (const std::int64_t first : {std::int64_t{1}, std::int64_t{31}, shape[1] - 1, 3 * shape[1] + 17})
@@ -96,7 +96,7 @@ TEST_F(GgufImport, PartsOfQuantizedBlocksAreReadFromAnyPlace) {
                 std::vector<float>(all.begin() + first, all.begin() + first + n));
 }
 
-// LLaMA's as GGUF's readers take it: with a space before every text (legacy).
+// LLaMA's tokenizer as GGUF's readers use it: with a space before every text (legacy).
 TEST_F(GgufImport, TokenizersComeBack) {
   const std::vector<std::string> texts{"",
                                        "Hello, world!",
@@ -129,7 +129,7 @@ TEST_F(GgufImport, TokenizersComeBack) {
   }
 }
 
-// As SmolLM2's are.
+// A vocabulary that begins with special tokens, as SmolLM2's does.
 TEST_F(GgufImport, SpecialTokensInFrontOfTheOthers) {
   write({{"tokenizer.ggml.model", std::string("gpt2")},
          {"tokenizer.ggml.pre", std::string("smollm")},
@@ -177,7 +177,7 @@ TEST_F(GgufImport, ARunAndAnswersTakeTheFileItself) {
   EXPECT_TRUE(path_exists(folder / "merged/tokenizer.model"));
 }
 
-// Each reads its own files.
+// The run's model and its reference model are read from a folder and from a GGUF file, in either order.
 TEST_F(GgufImport, ARunAndItsReferenceMayBeOfEitherKind) {
   const std::string base = source_path("configs/demo/base");
   make(base, "q8_0");
@@ -207,7 +207,7 @@ TEST_F(GgufImport, NothingIsLeftInTheTemporaryFolder) {
   EXPECT_FALSE(path_exists(unpacked));
 }
 
-TEST_F(GgufImport, WhatIsRefused) {
+TEST_F(GgufImport, UnsupportedFilesAreRefused) {
   write({}, "rwkv");
   EXPECT_EQ(
       refused(),

@@ -19,7 +19,7 @@ namespace {
 
 class GgufMixtures : public testing::Test {
  protected:
-  // A model of random weights with the shape of a golden one, in which all layers have experts.
+  // Makes a model of random weights with the shape of a golden model, but with experts in every layer.
   std::string made(const std::string& golden, const Json& change) {
     Json config = read_json(source_path("tests/golden/models/" + golden + "/model/config.json"));
     config.update(
@@ -48,7 +48,7 @@ class GgufMixtures : public testing::Test {
 
 TEST_F(GgufMixtures, ComeBack) {
   for (const std::string golden : {"mixtral", "qwen2-moe", "qwen3-moe", "olmoe"}) {
-    const int experts = 12;  // their order is not that of their names
+    const int experts = 12;  // by name, expert 10 comes before expert 2
     const std::string from =
         made(golden,
              {{golden == "mixtral" || golden == "qwen3-moe" ? "num_local_experts" : "num_experts", experts}});
@@ -85,8 +85,8 @@ TEST_F(GgufMixtures, ComeBack) {
   }
 }
 
-// What readers take for granted.
-TEST_F(GgufMixtures, WhatIsRefused) {
+// Properties that GGUF's readers assume of every model of these families.
+TEST_F(GgufMixtures, UnsupportedModelsAreRefused) {
   const auto said = [&](const std::string& golden, const Json& change) {
     const std::string from = made(golden, change);
     const Outcome o = exported(from);

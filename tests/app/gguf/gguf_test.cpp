@@ -1,5 +1,5 @@
-// ft export --to gguf: names, the order of rows, the vocabulary; and what is refused. That others read the
-// files is in tests/golden/gguf.txt.
+// ft export --to gguf: names, the order of rows, the vocabulary, and refusals. tests/golden/gguf.txt shows
+// that other programs can read the files.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -39,7 +39,7 @@ class GgufExport : public testing::Test {
     model.read(name, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, {n}));
     return values;
   }
-  // A golden T5 with the reach of relative positions that GGUF's readers have.
+  // A golden T5 whose relative positions reach as far as GGUF's readers assume.
   std::string t5(const std::string& golden) {
     std::string model = folder / golden;
     std::filesystem::copy(kGoldenModels + golden + "/model", model);
@@ -100,12 +100,13 @@ TEST(GgufNames, OfEveryFamily) {
   EXPECT_EQ(name("phi3", "model.layers.0.mlp.gate_up_proj.weight"), "blk.0.ffn_up.weight");
   EXPECT_EQ(name("gpt-neox", "gpt_neox.layers.0.attention.query_key_value.bias"), "blk.0.attn_qkv.bias");
   EXPECT_EQ(name("gpt-neox", "embed_out.weight"), "output.weight");
-  EXPECT_THROW(described("opt"), UserError);      // there is no such architecture
+  EXPECT_THROW(described("opt"), UserError);      // GGUF has no such architecture
   EXPECT_THROW(described("gemma2"), UserError);   // its query_pre_attn_scalar is not head_dim
-  EXPECT_THROW(described("smollm3"), UserError);  // not every fourth layer does not rotate
+  EXPECT_THROW(described("smollm3"), UserError);  // not every fourth layer is without rotation
 }
 
-// As llama.cpp does, which passes over vectors: of two layers the second's down projection has more bits.
+// llama.cpp ignores vectors when it counts layers: of two layers, the second one's down projection gets more
+// bits.
 TEST(GgufTypes, BiasesDoNotCountAsLayers) {
   const GgufModel model{.architecture = "gpt2", .keys = {{"gpt2.block_count", std::uint32_t{2}}}};
   std::vector<GgufTensor> tensors;
@@ -151,7 +152,7 @@ TEST_F(GgufExport, AModelComesBack) {
   }
 }
 
-// Phi-3's long positions: readers multiply by 1 over these factors.
+// Phi-3's factors of long positions are stored unchanged: readers divide the angles by them.
 TEST_F(GgufExport, Longrope) {
   const std::string from = kGoldenModels + "phi3-longrope/model";
   ASSERT_EQ(export_to("gguf", from, {"--dtype", "float32"}).code, 0);
@@ -167,7 +168,7 @@ TEST_F(GgufExport, Longrope) {
   EXPECT_FALSE(gguf.find("phi3.rope.scaling.type"));
 }
 
-// Gemma's norms have their 1 in the weights; GPT-2's weights are stored outputs first.
+// Gemma's norms include their 1 in the GGUF weights. GPT-2's weights are transposed: outputs first.
 TEST_F(GgufExport, WeightsThatAreStoredOtherwise) {
   const auto with = [&](const char* golden, const Json& change) {
     const std::string to = folder / golden;
@@ -197,7 +198,8 @@ TEST_F(GgufExport, WeightsThatAreStoredOtherwise) {
     for (std::size_t o = 0; o < out; ++o) ASSERT_EQ(out_first[o * in + i], in_first[i * out + o]);
 }
 
-// Every weight under its name, and a head of its own with the scale of the states in it.
+// Every weight has its GGUF name, and the exported head is a separate tensor that includes the scale of the
+// states.
 TEST_F(GgufExport, AT5ComesBack) {
   for (const std::string name : {"t5", "t5-v4", "t5-v11", "t5-v11-v4", "mt5"}) {
     const std::string from = t5(name);
@@ -249,7 +251,7 @@ TEST_F(GgufExport, TheTokenizerOfT5) {
     return nullptr;
   };
   const auto flag = [&](const GgufKeys& keys, const char* name) { return std::get<bool>(*find(keys, name)); };
-  // the same tokenizer as SentencePiece's model and as tokenizer.json
+  // the same tokenizer, from a SentencePiece model and from tokenizer.json
   for (const char* kind : {"t5-model", "t5"}) {
     const std::string from = folder / kind;
     std::filesystem::copy(tokenizers + kind, from);
@@ -275,7 +277,8 @@ TEST_F(GgufExport, TheTokenizerOfT5) {
     EXPECT_EQ(types.back(), 5);
     EXPECT_LT(scores[3], 0);
     EXPECT_TRUE(flag(keys, "add_space_prefix"));
-    EXPECT_EQ(flag(keys, "remove_extra_whitespaces"), std::string(kind) == "t5");  // as trained, as pieced
+    EXPECT_EQ(flag(keys, "remove_extra_whitespaces"),
+              std::string(kind) == "t5");  // false in the .model file
     EXPECT_FALSE(flag(keys, "add_bos_token"));
     EXPECT_TRUE(flag(keys, "add_eos_token"));
     EXPECT_GT(std::get<std::vector<std::uint8_t>>(*find(keys, "precompiled_charsmap")).size(), 100u);
@@ -326,7 +329,7 @@ TEST_F(GgufExport, AnAdapter) {
   }
 }
 
-// Readers look for the base's output.weight, which the file of a model with a tied head has not.
+// Readers look for the base's output.weight, which the file of a model with a tied head does not have.
 TEST_F(GgufExport, AnAdapterOfATiedHeadIsRefused) {
   const std::string adapter = folder / "adapter", model = kGoldenModels + "qwen3/model";
   const MadeModel made = make_model(model + "/config.json", DType::f32);
@@ -349,7 +352,7 @@ TEST_F(GgufExport, AnAdapterOfATiedHeadIsRefused) {
   EXPECT_EQ(export_to("gguf", adapter).code, 0);
 }
 
-// What llama.cpp was seen to need, or to leave out.
+// Keys and tensors that llama.cpp needs or must not get, as tests with it showed.
 TEST_F(GgufExport, OwnFactorsTiedHeadsAndWindows) {
   std::filesystem::copy(kGoldenModels + "llama-yarn/model", folder / "yarn");
   Json config = read_json(folder / "yarn/config.json");
@@ -379,7 +382,7 @@ TEST_F(GgufExport, OwnFactorsTiedHeadsAndWindows) {
   EXPECT_EQ(described("mistral").ignored_window, 0);
 }
 
-TEST_F(GgufExport, WhatIsRefused) {
+TEST_F(GgufExport, UnsupportedModelsAreRefused) {
   const auto said = [&](int code, const Outcome& o) {
     EXPECT_EQ(o.code, code) << o.err;
     EXPECT_FALSE(path_exists(file));
@@ -446,7 +449,7 @@ TEST_F(GgufExport, ByteLevelBpe) {
           {"continuing_subword_prefix", nullptr},
           {"end_of_word_suffix", nullptr},
           {"fuse_unk", false},
-          {"byte_fallback", true},  // of no effect, but in files that transformers converts
+          {"byte_fallback", true},  // without effect, but present in files that transformers converts
           {"ignore_merges", false},
           {"vocab", {{"a", 0}, {"b", 1}, {"ab", 2}}},
           {"merges", merges}}}};

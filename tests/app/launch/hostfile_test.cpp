@@ -45,7 +45,7 @@ TEST(Hostfile, Mistakes) {
   EXPECT_EQ(parsed("n1 gpus=4"), "hosts:1: \"gpus=4\" is not understood; a line is: HOST slots=NUMBER");
 }
 
-// What ssh, a shell or a terminal could take for something else is no host.
+// Names that ssh, a shell or a terminal could interpret as something else are not accepted as hosts.
 TEST(Hostfile, NothingIsInjected) {
   const std::vector<std::string> names = {"-oProxyCommand=touch${IFS}pwned",
                                           "-F/tmp/x",

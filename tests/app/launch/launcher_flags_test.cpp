@@ -1,4 +1,4 @@
-// What DeepSpeed's launcher takes, and which ranks it makes here.
+// The flags of DeepSpeed's launcher, and the ranks that they start here.
 #include "app/launch/launcher_flags.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace ft {
 namespace {
 
-TEST(PlainLines, AreWhatIsLeftOfAScreen) {
+TEST(PlainLines, AreTheLastLinesOfAScreen) {
   PlainLines lines;
   std::string text;
   for (const char* piece : {"ft 1\n\r1/20  loss", " 2\x1b[K\r2/20\x1b",
@@ -26,7 +26,7 @@ TEST(PlainLines, AreWhatIsLeftOfAScreen) {
 
 TEST(PlainLines, SeveralLiveLinesAreDrawnOver) {
   PlainLines lines;
-  std::string text = lines.add("ft 1\n\r3/20\x1b[K");  // a line, then a curve of two and the line again
+  std::string text = lines.add("ft 1\n\r3/20\x1b[K");  // a line, a curve of two lines, the live line
   text += lines.add("\r***\x1b[K\n\r  *\x1b[K\n\r4/20\x1b[K");
   text += lines.add("\x1b[2A\r**\x1b[K\n\r **\x1b[K\n\r5/20\x1b[K");
   text += lines.add("\r\x1b[K\x1b[A\x1b[K\x1b[A\x1b[Kdone\n");
@@ -34,7 +34,7 @@ TEST(PlainLines, SeveralLiveLinesAreDrawnOver) {
   EXPECT_TRUE((text).find("done") == text.npos || text.ends_with("done\n")) << text;
 }
 
-// What `act` is refused with; empty: nothing.
+// Returns the message with which `act` is refused; empty: it is accepted.
 std::string refusal(const std::function<void()>& act) {
   try {
     act();
@@ -84,7 +84,7 @@ TEST(LauncherFlags, OtherLaunchersSayWhatToType) {
             "ft launch: --launcher ray: there are pdsh, openmpi, mvapich, mpich, impi and slurm");
 }
 
-// "localhost:0,2" for one machine of two ranks, or the error.
+// Returns "localhost:0,2" for one machine with two ranks, or the error.
 std::string chosen(const LaunchArgs& args, int each, int nodes, bool gpu = false) {
   std::string text;
   const std::string refused = refusal([&] {

@@ -54,7 +54,7 @@ TEST(OwnHost, OthersAreElsewhere) {
     EXPECT_FALSE(is_here(host)) << host;
 }
 
-// An address of loopback that nobody chose cannot be where ranks of other machines find rank 0.
+// Ranks of other machines cannot connect to a loopback address, so it is refused unless the user chose it.
 TEST(OwnHost, LoopbackIsForItsOwnRanks) {
   EXPECT_NO_THROW(listen_for_ranks("127.0.0.1", 0, false, false));
   EXPECT_NO_THROW(listen_for_ranks("127.0.0.1", 0, true, true));

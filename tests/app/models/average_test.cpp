@@ -16,7 +16,7 @@ namespace {
 
 using test::TempFolder;
 
-// A folder with one weight of these values.
+// Returns a folder with one weight "w" that has these values.
 std::string folder(const TempFolder& temp, const std::string& name, std::vector<float> values, DType type,
                    bool adapter = false, int rank = 4, const std::string& more = "") {
   const std::string path = temp / name;
@@ -62,7 +62,7 @@ TEST(Average, OfAdaptersIsAnAdapter) {
   EXPECT_EQ(read_json(temp / "mean/adapter_config.json")["r"], 4);
 }
 
-TEST(Average, WhatHasNoMeanIsRefused) {
+TEST(Average, ModelsThatDifferInKindOrShapeAreRefused) {
   const TempFolder temp;
   const std::string a = folder(temp, "a", {1, 3}, DType::f32),
                     longer = folder(temp, "b", {1, 2, 3}, DType::f32),
@@ -73,7 +73,7 @@ TEST(Average, WhatHasNoMeanIsRefused) {
   EXPECT_FALSE(path_exists(temp / "mean"));
 }
 
-TEST(Average, AdaptersThatAreScaledInOtherWaysHaveNone) {
+TEST(Average, AdaptersWithDifferentScalesAreRefused) {
   const TempFolder temp;
   const auto adapter = [&](const std::string& name, const std::string& more) {
     return folder(temp, name, {1, 3}, DType::f32, true, 4, more);

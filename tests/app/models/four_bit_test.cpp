@@ -1,4 +1,4 @@
-// Models in 4 bits: quantized as they are loaded, or read as bitsandbytes' folder, they are the very
+// Models in 4 bits, quantized while they are loaded or read from a bitsandbytes folder, compute exactly the
 // function of the model with dequantized weights.
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ BuiltModel build(const std::string& folder, bool four_bit,
   c.model.model_name_or_path = (kGolden / folder).string();
   c.quantization.load_in_4bit = four_bit;
   c.quantization.skip_modules = skip;
-  c.lora.init_lora_weights = lora::LoraInit::random_b;  // an adapter that does something
+  c.lora.init_lora_weights = lora::LoraInit::random_b;  // an adapter that changes the outputs
   return build_model(c, Weights::check);
 }
 
@@ -59,7 +59,7 @@ TEST(FourBitModel, TakesTheMemoryOfItsBytes) {
   EXPECT_EQ(dense.memory.weights - four_bit.memory.weights, saved);
 }
 
-// As in transformers: the head, and T5's feed-forward outputs.
+// The head and T5's feed-forward outputs (wo) stay dense, as in transformers.
 TEST(FourBitModel, LeavesT5sWoAsItIs) {
   RunConfig c;
   c.model.model_name_or_path = source_path("tests/golden/models/t5-v11/model");
@@ -76,7 +76,7 @@ TEST(FourBitModel, LeavesT5sWoAsItIs) {
   EXPECT_EQ(packed, 2 * (4 + 2) + 2 * (8 + 2));
 }
 
-TEST(FourBitModel, SkipsWhatItIsToldTo) {
+TEST(FourBitModel, SkipsListedModules) {
   EXPECT_EQ(build("plain", true).four_bit->count(), 7);
   EXPECT_EQ(build("plain", true, {"lm_head", "mlp"}).four_bit->count(), 4);
   EXPECT_EQ(build("plain", true, {"lm_head", "0.self_attn"}).four_bit->count(), 3);

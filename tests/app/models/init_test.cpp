@@ -33,7 +33,7 @@ Json small(const Json& more = Json::object()) {
 
 class Init : public testing::Test {
  protected:
-  // Makes "NAME" of a configuration, without the words on the screen.
+  // Makes folder `name` from a configuration, without output on the screen.
   void make(const Json& config, const std::string& name, std::int64_t seed = 42,
             const std::string& dtype = "") {
     const std::string file = folder.write("config.json", json_text(config));
@@ -42,7 +42,7 @@ class Init : public testing::Test {
     EXPECT_NE(testing::internal::GetCapturedStderr().find("made     "), std::string::npos);
     EXPECT_EQ(code, Exit::done);
   }
-  // The message about a configuration, without the folder's name; nothing may be created.
+  // Returns the message about a configuration, without the folder's name. Nothing may be created.
   std::string refusal(const std::string& config, const std::string& output = "out",
                       const std::string& dtype = "") {
     const std::string file = folder.write("config.json", config);
@@ -101,7 +101,8 @@ TEST_F(Init, ATiedModelHasNoHead) {
   EXPECT_EQ(weights("out").find("model.embed_tokens.weight")->type, StoredType::f32);
 }
 
-// --dtype holds, and config.json says what the weights are under the key that it had.
+// --dtype decides the dtype of the weights, and config.json states it under the key (torch_dtype) that it
+// already had.
 TEST_F(Init, TheTypeAskedForHolds) {
   make(small({{"torch_dtype", "bfloat16"}}), "out", 42, "float16");
   EXPECT_EQ(weights("out").find("lm_head.weight")->type, StoredType::f16);
@@ -116,7 +117,8 @@ TEST_F(Init, TheSeedIsTheModel) {
   make(small(), "c", 8);
   EXPECT_TRUE(bytes("a") == bytes("b"));
   EXPECT_FALSE(bytes("a") == bytes("c"));
-  // Another type is the same model, rounded; another depth shares the layers that both have.
+  // Models with the same seed have the same values in another dtype, except for rounding. Models of different
+  // depths have the same values in their common layers.
   make(small({{"num_hidden_layers", 2}}), "deep", 7, "bfloat16");
   for (const char* name : {"lm_head.weight", "model.layers.0.mlp.up_proj.weight"}) {
     const std::vector<float> exact = values(weights("a"), name), rounded = values(weights("deep"), name);
@@ -125,7 +127,7 @@ TEST_F(Init, TheSeedIsTheModel) {
   }
 }
 
-// Mean, deviation and tails of a normal distribution in every matrix, each another.
+// Every matrix has the mean, deviation and tails of a normal distribution; no two matrices are equal.
 TEST_F(Init, MatricesAreNormal) {
   make(small({{"vocab_size", 1001},
               {"hidden_size", 64},
@@ -145,7 +147,7 @@ TEST_F(Init, MatricesAreNormal) {
       within += std::abs(x) < 0.05;
       beyond += std::abs(x) > 0.15;
     }
-    const double close = 5 / std::sqrt(n);  // five deviations of what is estimated
+    const double close = 5 / std::sqrt(n);  // five standard deviations of the estimates
     EXPECT_NEAR(sum / n, 0, 0.05 * close) << t.name;
     EXPECT_NEAR(std::sqrt(squares / n), 0.05, 0.05 * close) << t.name;
     EXPECT_NEAR(within / n, 0.6827, close / 2) << t.name;
@@ -171,7 +173,8 @@ TEST_F(Init, NormsAreOneBiasesAndThePaddingZero) {
   for (std::size_t i = 0; i < table.size(); ++i) EXPECT_EQ(table[i] == 0, i / 8 == 3) << i;
 }
 
-// Whose norms count from 1, and whose head is not called lm_head.
+// Families whose norms count from 1 (gemma2), whose head has another name (gpt_neox), or whose output
+// projections are narrower (gpt2).
 TEST_F(Init, OtherFamilies) {
   make(small({{"model_type", "gemma2"}, {"head_dim", 4}, {"num_key_value_heads", 1}}), "gemma");
   EXPECT_EQ(values(weights("gemma"), "model.norm.weight"), std::vector<float>(8, 0.0f));
@@ -184,8 +187,9 @@ TEST_F(Init, OtherFamilies) {
   EXPECT_NEAR(std::sqrt(squares / static_cast<double>(narrow.size())), 0.02 / std::sqrt(4.0), 0.0006);
 }
 
-// The dense model is never made, but it is the one that these bits are of.
-TEST_F(Init, In4BitsItIsWhatQuantizeMakesOfIt) {
+// ft init makes 4-bit weights without making the dense model; their bits equal the bits of the dense model
+// after ft quantize.
+TEST_F(Init, In4BitsItEqualsTheQuantizedDenseModel) {
   for (const bool nested : {false, true}) {
     const std::string end = nested ? "-nested" : "";
     const Json config = small({{"hidden_size", 64}, {"dtype", "bfloat16"}, {"tie_word_embeddings", nested}});
@@ -256,7 +260,7 @@ TEST_F(Init, KindsAreNamed) {
   EXPECT_EQ(refusal("[]"), "3 config.json: must be a JSON object, is []");
 }
 
-// Sizes that fit separately, but on no disk together.
+// Each size is within its limit, but no disk has room for the weights.
 TEST_F(Init, MoreThanTheDiskHasIsRefusedBeforeAnythingIsMade) {
   const std::int64_t most = std::int64_t{1} << 24;
   const Json huge = {{"vocab_size", most},          {"hidden_size", most}, {"intermediate_size", most},
@@ -282,7 +286,7 @@ TEST_F(Init, NothingIsReplaced) {
   EXPECT_TRUE(unwritable.starts_with("6 /proc/out: ")) << unwritable;
 }
 
-// Those that the repository's scripts make models of.
+// The model configurations that the repository's scripts use.
 TEST_F(Init, TheExamplesAreModels) {
   for (const char* name :
        {"configs/demo/model.json", "configs/demo/base/config.json", "bench/gsm8k/model.json"}) {

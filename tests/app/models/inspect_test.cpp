@@ -1,4 +1,4 @@
-// ft inspect: what it says of files and folders, as a table and as JSON.
+// ft inspect: its description of files and folders, as a table and as JSON.
 #include "app/models/inspect.h"
 
 #include <gtest/gtest.h>
@@ -147,7 +147,7 @@ TEST_F(InspectTest, ACheckpointAndARun) {
   EXPECT_EQ(json(folder.path())["checkpoints"][1]["whole"], false);
 }
 
-TEST_F(InspectTest, WhatIsNothing) {
+TEST_F(InspectTest, PathsWithoutAModelAreRefused) {
   EXPECT_EQ(error_of([&] { text(folder / "none"); }),
             "3 " + folder / "none: cannot be read: No such file or directory");
   EXPECT_EQ(error_of([&] { text(folder.path()); }), "3 " + folder.path() + ": has no model.safetensors");

@@ -1,4 +1,4 @@
-// ft plan without the machine that the run is for.
+// ft plan on another machine than the one that runs the training.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -70,7 +70,8 @@ constexpr const char* kSeventyBillion = R"({"architectures": ["LlamaForCausalLM"
     "num_attention_heads": 64, "num_key_value_heads": 8, "max_position_embeddings": 4096,
     "rms_norm_eps": 1e-5})";
 
-// In types of 16 bits it would fit with its weights elsewhere, and four times faster in 4 bits.
+// With 16-bit weights the model would fit only if they were offloaded; in 4 bits a step takes a quarter of
+// the time.
 TEST(PlanForAGpu, ProposesFourBitsWhereWeightsHaveToMove) {
   const test::TempFolder folder;
   folder.write("config.json", kSeventyBillion);
@@ -89,7 +90,8 @@ TEST(PlanForAGpu, SaysWhatTheModelWasMadeFor) {
   EXPECT_NE(o.out.find(" tokens (the model was made for 512)\n"), std::string::npos) << o.out;
 }
 
-// LLaMA-2-70B with QLoRA, whose weights alone are larger than the GPU, with them in the host's memory.
+// LLaMA-2-70B with QLoRA: its weights alone are larger than the GPU, so they are offloaded to the host's
+// memory.
 TEST(PlanForAGpu, SeventyBillionFitIntoTwentyFourGigabytes) {
   const test::TempFolder folder;
   folder.write("config.json", kSeventyBillion);
@@ -117,11 +119,11 @@ TEST(PlanForAGpu, SeventyBillionFitIntoTwentyFourGigabytes) {
       planned({"zero_optimization.offload_param.device=cpu", "--pcie", "25GB/s", "--flops", "80TFLOPS"});
   EXPECT_LT(j["total"], gpu_memory("24GB"));
   EXPECT_GE(j["longest"], 4096);
-  const double codes = 68e9 / 2;  // bytes, with scales some more; they come forward and backward
+  const double codes = 68e9 / 2;  // bytes without scales; sent forward and backward
   EXPECT_GT(j["host"], codes);
   EXPECT_GT(j["to_device_per_step"], 2 * codes);
   EXPECT_LT(j["to_device_per_step"], 2.3 * codes);
-  EXPECT_LT(j["to_host_per_step"], 1e9);  // of the adapter
+  EXPECT_LT(j["to_host_per_step"], 1e9);  // the adapter's gradients
   EXPECT_NEAR(j["pcie_seconds_per_step"].get<double>(), j["to_device_per_step"].get<double>() / 25e9, 1e-9);
   EXPECT_EQ(j["bound"], "arithmetic");
   EXPECT_LT(j["arithmetic_from_max_seq_length"], 4096);
@@ -139,7 +141,7 @@ TEST(PlanForRanks, ShowsEachStageBesideTheOthers) {
   for (int stage = 0; stage <= 3; ++stage) {
     const Json& s = j["stages"][stage];
     EXPECT_EQ(s["zero_stage"], stage);
-    // Shared: states from stage 1, gradients from 2, weights from 3.
+    // Sharded: states from stage 1 on, gradients from stage 2 on, weights from stage 3 on.
     EXPECT_EQ(s["optimizer"] < j["stages"][0]["optimizer"], stage >= 1);
     EXPECT_EQ(s["gradients"] < j["stages"][0]["gradients"], stage >= 2);
     EXPECT_EQ(s["weights"] < j["stages"][0]["weights"], stage >= 3);
@@ -147,7 +149,7 @@ TEST(PlanForRanks, ShowsEachStageBesideTheOthers) {
   EXPECT_EQ(j["total"], j["stages"][3]["total"]);
 }
 
-// A model of both families, and what its steps take.
+// Plans of one decoder-only and one encoder-decoder model for a given number of recomputed blocks.
 class Recomputed : public testing::TestWithParam<std::string> {
  protected:
   Recomputed() : built_(build_model(config(), Weights::ignore)) {
@@ -180,8 +182,7 @@ TEST_P(Recomputed, EveryBlockSavesMemoryButTheLast) {
   const std::int64_t blocks = built_.model().blocks();
   for (std::int64_t n = 1; n < blocks; ++n) EXPECT_LT(total(n), total(n - 1)) << n;
   EXPECT_EQ(total(blocks), total(blocks - 1));
-  request_.train[0].tokens = request_.train[0].longest =
-      2 * Mlp::most_rows({});  // of its MLP, several pieces
+  request_.train[0].tokens = request_.train[0].longest = 2 * Mlp::most_rows({});  // several pieces of its MLP
   EXPECT_LT(total(blocks), total(blocks - 1));
   request_.device = {Device::Kind::cuda};  // one piece
   EXPECT_EQ(total(blocks), total(blocks - 1));
@@ -232,7 +233,7 @@ TEST(PlanForAGpu, ChoosesHowManyBlocksToRecompute) {
   EXPECT_EQ(cpu["whole_blocks"], 0);
 }
 
-// What the run does already, or cannot do, is no advice.
+// Settings that the run already has, or that it cannot have, are not proposed.
 TEST(WaysOut, AreThoseNotTakenYet) {
   RunConfig c;
   c.training.gradient_checkpointing = Checkpointing::off;
@@ -272,11 +273,11 @@ std::int64_t total_of(const RunConfig& c, Room room = {}) {
   return planned(c, nullptr, room).plan.memory.total;
 }
 
-// What is printed is what it takes: the settings, typed in, give the memory that is said.
+// The printed settings, given as overrides, lead to the memory total that is printed with them.
 TEST(Fits, AreSettingsWithWhichTheRunFits) {
   const RunConfig c = config_of_base({"training.gradient_checkpointing=false"});
   const std::int64_t now = total_of(c);
-  // Short sequences alone need this, so that less takes several settings.
+  // The memory of short sequences without other changes. Less than this takes several settings.
   const std::int64_t shortest =
       total_of(config_of_base({"training.gradient_checkpointing=false", "data.max_seq_length=64"}));
   int alone = 0, together = 0;
@@ -311,7 +312,7 @@ TEST(Fits, AreShownAloneOrTogether) {
   EXPECT_EQ(fits_text({}), "it does not fit, with none of the settings that save memory\n");
 }
 
-// For a GPU the host's memory comes before files.
+// On a GPU, offload to the host's memory is proposed before offload to files.
 TEST(WaysOut, OfAGpuAreInTheOrderOfHarm) {
   RunConfig c;
   c.device = Device::Kind::cuda;

@@ -1,4 +1,4 @@
-// loss.svg is well-formed XML, small, and shows what it should at the right places.
+// loss.svg is well-formed XML, small, and shows the right values at the right places.
 #include "app/plot/loss_plot.h"
 
 #include <gtest/gtest.h>
@@ -13,8 +13,8 @@
 namespace ft {
 namespace {
 
-// The first thing that is wrong with a text as XML; empty when it is well-formed. Enough of XML for a
-// drawing: elements, quoted attributes, the predefined entities.
+// Returns the first fault of a text as XML; empty if it is well-formed. Checks as much of XML as a drawing
+// uses: elements, quoted attributes, the predefined entities.
 std::string xml_fault(const std::string& text) {
   std::vector<std::string> open;
   std::size_t at = 0;
@@ -115,7 +115,7 @@ TEST(LossPlot, ExtremesOfLongRunsSurvive) {
   const std::string svg = loss_svg(c);
   const std::size_t raw = svg.find("class=\"raw\" d=\"M");
   const std::string path = svg.substr(raw, svg.find('/', raw) - raw);
-  EXPECT_EQ(test::times(path, "-"), 1u) << path;  // up, which is negative on a page
+  EXPECT_EQ(test::times(path, "-"), 1u) << path;  // a rise, which is negative on a page
 }
 
 TEST(LossPlot, MovingAverageIsNeitherLateNorEarly) {
@@ -155,7 +155,7 @@ TEST(LossPlot, ResumedRunShowsThePastToo) {
   EXPECT_EQ(test::times(svg, "class=\"d\" cx=\""), 2u + 1);  // two evaluations and the legend
 }
 
-TEST(LossPlot, RewardsAreDrawnWhereThereAreSuch) {
+TEST(LossPlot, RewardsAreDrawnIfLogged) {
   EXPECT_EQ(loss_svg(curve_of(100, 5)).find("rewards"), std::string::npos);
   for (const int n : {1, 2, 75, 100000}) {
     LossCurve c = curve_of(n, 3);

@@ -1,4 +1,4 @@
-// Launchers' variables, as each of them sets them.
+// Environment variables that tell a rank its place, as each launcher sets them.
 #include "app/ranks/started_by.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class StartedBy : public testing::Test {
 
 TEST_F(StartedBy, Nobody) {
   EXPECT_FALSE(with({}));
-  // a batch script of SLURM, which is no rank
+  // a batch script of SLURM, which is not a rank
   EXPECT_FALSE(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "7"}}));
 }
 
@@ -79,7 +79,8 @@ TEST_F(StartedBy, Srun) {
   EXPECT_EQ(with(given)->master, "elsewhere");
 }
 
-// Each rank may be shown its own GPU only, which is then the first; torchrun and ft launch show all to all.
+// Some launchers show each rank only its own GPU, which is then the first. torchrun and ft launch show every
+// rank all GPUs.
 TEST_F(StartedBy, TheGpuIsTheOneThatIsShown) {
   const auto gpu = [&](const char* shown, bool torchrun) {
     std::map<std::string, std::string> all = {{"OMPI_COMM_WORLD_RANK", "3"},
@@ -114,7 +115,7 @@ TEST_F(StartedBy, OpenMpiAndMpich) {
   EXPECT_EQ(s->rank, 1);
 }
 
-TEST_F(StartedBy, RefusesWhatContradictsItself) {
+TEST_F(StartedBy, RefusesContradictoryVariables) {
   EXPECT_EQ(mistake({{"RANK", "1"}}), "RANK is in the environment without WORLD_SIZE");
   EXPECT_EQ(mistake({{"WORLD_SIZE", "2"}}), "WORLD_SIZE is in the environment without RANK");
   EXPECT_EQ(mistake({{"RANK", "x"}, {"WORLD_SIZE", "2"}}),

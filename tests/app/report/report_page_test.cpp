@@ -1,4 +1,4 @@
-// report.html: what it shows, that nothing in a run's texts becomes markup, and that it loads nothing.
+// report.html: its content, that no text of a run becomes markup, and that it loads no other file.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -14,7 +14,7 @@
 namespace ft {
 namespace {
 
-// A run of `steps` steps in a folder, as ft train leaves it.
+// Returns the report of a run of `steps` steps, made from the files that ft train leaves in `folder`.
 std::string page_of(const std::string& folder, std::int64_t steps, const std::string& settings) {
   RunHeader header = sample_header();
   header.settings = settings;

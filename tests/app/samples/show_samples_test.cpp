@@ -1,4 +1,4 @@
-// ft data show's text: trained tokens can be told apart without colours.
+// ft data show's text: trained tokens can be distinguished without colours.
 #include "app/samples/show_samples.h"
 #include "tests/support/source.h"
 

@@ -1,4 +1,4 @@
-// ft tokenize: a JSON value a line in, one out; a line that is wrong is named.
+// ft tokenize: reads a JSON value from each line and writes one line for it; a wrong line is named.
 #include "app/samples/tokenize.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Numbers and widths as people see them.
+// Numbers and text widths for the screen.
 #include "app/screen/format.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What reaches the screen, byte by byte: a live line only where it is wanted, whole lines elsewhere.
+// Bytes that reach the screen: a live line only where one is wanted, complete lines otherwise.
 #include "app/screen/progress.h"
 
 #include <gtest/gtest.h>
@@ -61,13 +61,13 @@ TEST(Progress, LiveLineIsRedrawnInPlaceAtMostTenTimesASecond) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   const std::size_t drawn = test::times(out.text.substr(before), "\r");
   EXPECT_GE(drawn, 1u);
-  EXPECT_LE(drawn, 1 + std::size_t(took.count() / 0.1));  // one, but where the machine is busy
+  EXPECT_LE(drawn, 1 + std::size_t(took.count() / 0.1));  // one, unless the machine is busy
   EXPECT_EQ(out.text.substr(before).find('\n'), std::string::npos);
   std::this_thread::sleep_for(std::chrono::milliseconds(110));
   report.progress(sample_step(20));
   EXPECT_EQ(test::times(out.text.substr(before), "\r"), drawn + 1);
   report.evaluation(sample_evaluation(20, 0.5, true));
-  // Cleared, a line of its own, and the live line again below it.
+  // The live line is cleared, the evaluation gets a line, and the live line is drawn again below.
   EXPECT_NE(out.text.find("\r\x1b[Kstep 20  eval loss 0.500  perplexity 2.00  best so far\n\r20/20"),
             std::string::npos)
       << out.text;
@@ -97,7 +97,7 @@ TEST(Progress, TheFirstStepIsSeenBeforeItEnds) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
   report.micro_step(5, 8);
   std::this_thread::sleep_for(std::chrono::milliseconds(1200));
-  report.progress(sample_step(1));  // from here on nobody else draws
+  report.progress(sample_step(1));  // no other thread draws from here on
   EXPECT_NE(out.text.find("\r 0/20  step 1, micro-batch 1/8  "), std::string::npos) << out.text;
   EXPECT_NE(out.text.find("\r 0/20  step 1, micro-batch 5/8  "), std::string::npos) << out.text;
   EXPECT_EQ(out.text.find("step 1, micro-batch", out.text.find("loss")), std::string::npos) << out.text;
@@ -119,7 +119,7 @@ TEST(Progress, StepsWithoutADifferenceBetweenAnswersAreNamedOnce) {
   EXPECT_NE(out.text.find("nothing was learned in 2 of 3 steps"), std::string::npos) << out.text;
 }
 
-// A terminal that is made narrower breaks the live line into rows, all of which have to go.
+// A terminal that becomes narrower breaks the live line into rows; all of them have to be cleared.
 TEST(Screen, ANarrowerTerminalKeepsNoOldPieces) {
   Recorder out;
   int width = 140;
@@ -137,7 +137,8 @@ TEST(Screen, ANarrowerTerminalKeepsNoOldPieces) {
   EXPECT_TRUE(out.text.starts_with("\r\x1b[Kagain\n")) << out.text;
 }
 
-// What a terminal shows after some text: carriage returns, line feeds, erased lines, steps up.
+// Returns the lines that a terminal shows after `text`. Interprets carriage returns, line feeds, erased lines
+// and cursor moves up.
 std::vector<std::string> shown(const std::string& text) {
   std::vector<std::string> lines(1);
   std::size_t row = 0;
@@ -182,7 +183,7 @@ TEST(Progress, FullDrawsTheCourseOfTheLossAndLeavesNoneOfIt) {
     for (const std::string& line : shown(out.text)) EXPECT_EQ(line.find('*'), std::string::npos) << line;
   }
   Recorder out;
-  Screen screen(out.options(false, 0));  // a log
+  Screen screen(out.options(false, 0));  // not a terminal but a log
   Progress report(screen, with_progress(ProgressStyle::full));
   report.begin(sample_header());
   play(report, 1, 5);
@@ -257,7 +258,7 @@ TEST(Working, ShowsNothingInTheFirstHalfSecond) {
     std::this_thread::sleep_for(std::chrono::milliseconds(510));
     working(1 << 20, 1 << 21);
     EXPECT_NE(out.text.find("reading weights  1.00 of 2.00 MiB  50 %  "), std::string::npos) << out.text;
-    EXPECT_NE(out.text.find(" s left"), std::string::npos) << out.text;  // how many, the machine says
+    EXPECT_NE(out.text.find(" s left"), std::string::npos) << out.text;  // the number depends on the machine
   }
   EXPECT_TRUE(out.text.ends_with("\r\x1b[K"));
 }

@@ -1,4 +1,4 @@
-// The screens of a training run, as docs and users know them.
+// The lines that a training run shows, as the documentation has them.
 #include "app/screen/run_text.h"
 
 #include <gtest/gtest.h>

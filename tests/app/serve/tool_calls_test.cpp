@@ -1,4 +1,4 @@
-// Calls of tools in the answers of the usual families.
+// Tool calls in the answers of the usual model families.
 #include "app/serve/tool_calls.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@ namespace {
 
 const std::vector<std::string> kNames{"weather", "stamps"};
 
-// NAME ARGUMENTS of each, behind the content.
+// Returns the content, followed by "|NAME ARGUMENTS" for each call.
 std::string found(const std::string& answer) {
   const CallingAnswer a = find_calls(answer, kNames);
   std::string all = a.content;
@@ -32,7 +32,8 @@ TEST(ToolCalls, Llama3) {
   EXPECT_EQ(found("<|python_tag|>{\"type\": \"function\", \"name\": \"weather\", \"parameters\": {}}; "
                   "{\"name\": \"stamps\", \"parameters\": {}}"),
             "|weather {}|stamps {}");
-  EXPECT_EQ(found("{\"name\": \"Ada\", \"parameters\": {}}"), "");  // JSON that was asked for, and no call
+  EXPECT_EQ(found("{\"name\": \"Ada\", \"parameters\": {}}"),
+            "");  // an answer in JSON: "Ada" is not a tool
   EXPECT_EQ(found("{\"name\": \"weather\", \"parameters\": {}} is how to ask."), "");
   EXPECT_EQ(found("The sky is blue."), "");
 }
@@ -47,7 +48,7 @@ TEST(ToolCalls, Mistral) {
   EXPECT_EQ(found("Well.[TOOL_CALLS]weather[ARGS]{\"city\": \"Oslo\"}[TOOL_CALLS]stamps[ARGS]{}"),
             "Well.|weather {\"city\":\"Oslo\"}|stamps {}");
   EXPECT_EQ(found("[{\"name\": \"weather\", \"arguments\": {}}]"),
-            "|weather {}");  // the sign is no token there
+            "|weather {}");  // in this tokenizer [TOOL_CALLS] is not a token
 }
 
 TEST(ToolCalls, ArgumentsMayBeText) {

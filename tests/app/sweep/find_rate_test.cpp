@@ -1,4 +1,4 @@
-// ft sweep --find learning_rate: which rates are tried, which go on, and the picture.
+// ft sweep --find learning_rate: the rates that it tries, the rates that go on, and the picture.
 #include "app/sweep/find_rate.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ TEST(FindRate, TheEdgeIsFollowedByOneMore) {
   EXPECT_EQ(beyond(-1), -2);
 }
 
-// Half of a run wants rates 0.87 of the grid's step lower than a sixteenth.
+// A run over half of the steps has its best rate 0.87 grid steps below the best rate of a run over a
+// sixteenth.
 TEST(FindRate, TheLastRatesAreAroundTheLowestPoint) {
   const auto lowest = [](const Tried& first) { return last_round(first).lowest; };
   EXPECT_EQ(lowest({{-1, 2}, {0, 1}, {1, 2}}), -1);
@@ -50,8 +51,8 @@ TEST(FindRate, OfLevelLossesTheLastRatesAreAroundTheHighest) {
   expect({{-1, 1.002}, {0, 1}, {1, 1.0008}, {2, 1.1}}, -1, 2);
 }
 
-// Held-out losses after a sixteenth of runs of configs/demo, configs/translation and an adapter on
-// bench/gsm8k's model; the best of the whole runs.
+// Losses are held-out losses after a sixteenth of the steps, of runs of configs/demo, of configs/translation
+// and of an adapter on bench/gsm8k's model. `best` is the best rate of the full runs.
 TEST(FindRate, WholeRunsBestsAreAmongTheLast) {
   const auto expect = [](double around, const Tried& first, double best) {
     const LastRound last = last_round(first);

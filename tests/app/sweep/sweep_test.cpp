@@ -1,4 +1,4 @@
-// The runs of a sweep, how they are called, and what is written of them.
+// The runs of a sweep, their names, and the files about them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -47,7 +47,7 @@ std::vector<std::string> names(const SweepPlan& plan) {
   return out;
 }
 
-// The folder for files goes where there are none.
+// nvme_path is dropped in the runs that do not offload to files.
 TEST_F(SweepGrid, HomesCanBeSwept) {
   const SweepPlan p = read(R"({"grid": {"zero_optimization.offload_param.device": ["nvme", "cpu", "none"]}})",
                            {"zero_optimization.offload_param={\"device\": \"nvme\", \"nvme_path\": \".\"}"});
@@ -78,7 +78,7 @@ TEST_F(SweepGrid, EveryCombinationWithEveryBundle) {
   EXPECT_EQ(last.data.max_seq_length, 1024);
   EXPECT_EQ(last.lora.r, 64);
   EXPECT_EQ(last.training.output_dir, (folder_ / "out" / expected.back()).string());
-  EXPECT_EQ(last.sweep.grid.text, "");  // a run is not a sweep
+  EXPECT_EQ(last.sweep.grid.text, "");  // a run of a sweep is not a sweep
 }
 
 TEST_F(SweepGrid, PathsAreRelativeToTheConfiguration) {

@@ -1,4 +1,4 @@
-// Which files a run leaves, by its logging section.
+// Files that a run writes for its logging section.
 #include "app/train/reports.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Rules for every setting of a run that goes on from a checkpoint.
+// Rules for every setting of a run that is resumed from a checkpoint.
 #include "app/train/resume_rules.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ OnResume effect_of(const char* setting) {
   return rule ? rule->effect : OnResume::warned;
 }
 
-// A new setting has to say whether it makes another function.
+// Every setting, a new one too, has to declare whether it changes the trained function.
 TEST(ResumeRules, EverySettingHasOne) {
   for (const Setting& s : describe<RunConfig>()) {
     if (s.type == "section") continue;
@@ -23,7 +23,7 @@ TEST(ResumeRules, EverySettingHasOne) {
   }
 }
 
-TEST(ResumeRules, WhatMakesAnotherFunctionIsRefused) {
+TEST(ResumeRules, SettingsThatChangeTheFunctionAreRefused) {
   for (const char* setting :
        {"model.model_name_or_path", "model.tokenizer_name_or_path", "lora.lora_alpha", "lora.use_rslora",
         "lora.alpha_pattern", "lora.target_modules", "objective.beta", "quantization.load_in_4bit",

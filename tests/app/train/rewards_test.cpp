@@ -1,4 +1,4 @@
-// Built-in rewards of answers that a run gives itself.
+// Built-in rewards of generated answers.
 #include <gtest/gtest.h>
 
 #include <cmath>

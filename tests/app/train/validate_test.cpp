@@ -85,7 +85,7 @@ TEST_F(Validate, MissingFilesHaveALine) {
   refuses({"model.model_name_or_path=" + source_path("configs/demo/bose")}, "do you mean");
 }
 
-TEST_F(Validate, WhatTransformersCallsIt) {
+TEST_F(Validate, SettingsByTransformersNames) {
   refuses({"quantization.load_in_8bit=true"}, "load_in_4bit=true");
   EXPECT_EQ(validate({"quantization.load_in_8bit=false"}).code, 0);
   for (const std::string word : {"flash_attention_2", "sdpa"})

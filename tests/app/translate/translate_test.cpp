@@ -1,4 +1,4 @@
-// ft translate-args: every flag of the programs one by one, and whole commands.
+// ft translate-args: every flag of the translated programs, and complete commands.
 #include <nlohmann/json.hpp>
 
 #include "app/config/config.h"
@@ -17,7 +17,7 @@ using Words = std::vector<std::string>;
 std::string t5() { return source_path("tests/golden/models/t5/model"); }
 std::string llama() { return source_path("tests/golden/models/llama/model"); }
 
-// The least of a command of each program.
+// The shortest valid command of each program, followed by `more`.
 Words translation(const Words& more = {}) {
   Words all{"run_translation.py", "--model_name_or_path", t5(), "--do_train",    "--train_file",
             "train.jsonl",        "--source_lang",        "en", "--target_lang", "ro"};
@@ -63,7 +63,7 @@ std::string refusal(const Words& command) {
   return o.err;
 }
 
-// A value that the flag takes.
+// Returns a value that the flag accepts.
 Words value_for(const Flag& flag) {
   static const std::map<std::string, std::string> words{{"lr_scheduler_type", "cosine"},
                                                         {"eval_strategy", "no"},
@@ -100,7 +100,7 @@ Words value_for(const Flag& flag) {
   }
 }
 
-// Whether a setting of this name is there, or may be set to something else than its default.
+// Returns true if a setting of this name exists and, with `settable`, accepts values other than its default.
 bool is_setting(const std::string& path, bool settable) {
   if (path == "deepspeed") return true;
   for (const Setting& s : describe<RunConfig>())
@@ -144,7 +144,7 @@ void expect_verdict(const Flag& flag, const Words& command) {
   EXPECT_EQ(object["config"].at(Json::json_pointer(pointer)), row["value"]) << flag.name;
 }
 
-// Writes a tokenizer of a few words, which validate asks for.
+// Writes a tokenizer of a few words, which validate needs.
 std::string tokenizer_in(const test::TempFolder& folder) {
   folder.write("words/tokenizer.json", R"({
     "added_tokens": [{"id": 1, "content": "</s>", "special": true}],
@@ -172,7 +172,7 @@ TEST(TranslateArgs, EveryFlagOfDeepSpeedChat) {
     const std::string name = flag.name;
     if (name == "model_name_or_path" || name == "lora_dim" || name == "only_optimize_lora" ||
         name == "offload")
-      continue;  // below
+      continue;  // tested below
     expect_verdict(flag, chat());
   }
 }
@@ -194,7 +194,7 @@ TEST(TranslateArgs, EveryFlagOfTheLaunchers) {
     }
 }
 
-// The command of a course on T5 with DeepSpeed, with files in place of names of the Hub.
+// The command of a course on T5 with DeepSpeed, with files instead of names of the Hub.
 TEST(TranslateArgs, TheRunIsAccepted) {
   const test::TempFolder folder;
   const std::string row = R"({"translation": {"en": "a", "ro": "b"}})";
@@ -256,7 +256,7 @@ TEST(TranslateArgs, TheRunIsAccepted) {
       c["evaluation"],
       (Json{{"predict_with_generate", true}, {"eval_strategy", "epoch"}, {"metrics", {"loss", "bleu"}}}));
   EXPECT_EQ(c["generation"], (Json{{"num_beams", 4}, {"max_length", 64}}));
-  EXPECT_EQ(c["training"]["learning_rate"], 5e-5);  // transformers' defaults
+  EXPECT_EQ(c["training"]["learning_rate"], 5e-5);  // transformers' default
   EXPECT_EQ(c["training"]["lr_scheduler_type"], "linear");
   EXPECT_EQ(c["training"]["gradient_checkpointing"], false);
 }
@@ -295,7 +295,7 @@ TEST(TranslateArgs, PythonsWords) {
               value);
 }
 
-TEST(TranslateArgs, WhatIsWrongIsNamed) {
+TEST(TranslateArgs, MistakesAreNamed) {
   const auto expect = [](const Words& more, const std::string& text) {
     const std::string said = refusal(translation(more));
     EXPECT_NE(said.find(text), std::string::npos) << said;
@@ -437,7 +437,7 @@ TEST(TranslateArgs, DeepSpeedChat) {
   EXPECT_NE(refusal(chat({"--dtype", "int8"})).find("int8 is neither fp16 nor bf16"), std::string::npos);
   EXPECT_EQ(row_of(object_of(chat({"--lora_module_name", "x"})), "--lora_module_name")["verdict"],
             "no_effect");
-  const Json rm = object_of(chat());  // its default data
+  const Json rm = object_of(chat());  // without arguments: its default data
   EXPECT_EQ(rm["config"]["data"]["datasets"][0]["path"], "Dahoas.rm-static.train.jsonl");
   EXPECT_EQ(rm["config"]["evaluation"]["eval_strategy"], "epoch");
 }

@@ -1,4 +1,4 @@
-// How ft tune shows what it found.
+// The table in which ft tune shows its results.
 #include <gtest/gtest.h>
 
 #include <cmath>

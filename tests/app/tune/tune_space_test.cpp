@@ -1,4 +1,4 @@
-// What ft tune varies: every combination once, what is fixed, and what is refused.
+// The settings that ft tune varies: every combination once, the fixed settings, and refusals.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,10 +51,10 @@ TEST_F(Space, TheSequencesOfAStepStayTheSame) {
   EXPECT_EQ(space.refused, 0);
 }
 
-TEST_F(Space, EachCombinationOnceAndOnlyWithWhatHasAnEffect) {
+TEST_F(Space, EachCombinationOnceAndOnlyWithSettingsThatHaveAnEffect) {
   const TuneSpace space = read();
-  // One rank: 4 micro-batches x 3 recomputations. Two: 3 x 3 x 2 buckets x (3 stages x 2 overlaps, and stage
-  // 3 without overlap or with one of 4 prefetches).
+  // With one rank: 4 micro-batches x 3 recomputations. With two: 3 micro-batches x 3 recomputations x 2
+  // buckets x (3 stages x 2 overlaps, and stage 3 without overlap or with overlap and one of 4 prefetches).
   EXPECT_EQ(space.points.size(), 12u + 3 * 3 * 2 * (3 * 2 + 1 + 4));
   std::set<std::string> seen;
   for (const TunePoint& p : space.points) {
@@ -67,7 +67,7 @@ TEST_F(Space, EachCombinationOnceAndOnlyWithWhatHasAnEffect) {
   }
 }
 
-TEST_F(Space, WhereItStarts) {
+TEST_F(Space, StartsAtTheConfiguredPoint) {
   const std::vector<std::string> alone{"distributed.nproc_per_node=1"};
   const TuneSpace space = read("", alone);
   ASSERT_TRUE(space.start);
@@ -79,7 +79,7 @@ TEST_F(Space, WhereItStarts) {
   EXPECT_FALSE(elsewhere.start);
 }
 
-TEST_F(Space, OwnValuesAreAmongThem) {
+TEST_F(Space, ConfiguredValuesAreIncluded) {
   const TuneSpace space = read(R"(, "distributed": {"nproc_per_node": 2}, "zero_optimization":
 {"stage": 3, "reduce_bucket_size": 12345, "stage3_prefetch_bucket_size": 777})",
                                {"training.per_device_train_batch_size=4"});
@@ -91,9 +91,9 @@ TEST_F(Space, OwnValuesAreAmongThem) {
   EXPECT_EQ(space.refused, 0) << "without overlap there is no prefetch to contradict it";
 }
 
-TEST_F(Space, WhatIsTypedIsNotVaried) {
+TEST_F(Space, OverridesAreNotVaried) {
   const TuneSpace space = read(kOnly, {"zero_stage=2", "training.per_device_train_batch_size=2"});
-  EXPECT_EQ(space.points.size(), 2u);  // ranks
+  EXPECT_EQ(space.points.size(), 2u);  // the numbers of ranks
   for (const TunePoint& p : space.points) {
     EXPECT_EQ(p.config.zero_optimization.stage, 2);
     EXPECT_EQ(p.config.training.per_device_train_batch_size, 2);
@@ -114,8 +114,8 @@ TEST_F(Space, AnySettingCanBeAdded) {
   EXPECT_TRUE(space.points.back().config.data.packing);
 }
 
-// Where states are configured to live in files, and one of the two may find that they need not.
-TEST_F(Space, WhatLivesInFilesMayStayInMemory) {
+// If the configuration offloads optimizer states to files, half of the points keep them in memory.
+TEST_F(Space, OffloadedStatesMayStayInMemory) {
   const TuneSpace space =
       read(R"(, "zero_optimization": {"offload_optimizer": {"device": "nvme", "nvme_path": "/tmp"}})",
            {"distributed.nproc_per_node=1", "training.gradient_checkpointing=true"});

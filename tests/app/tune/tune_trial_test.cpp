@@ -1,4 +1,4 @@
-// When a trial's steps tell enough, and what is kept of it; no clock is read.
+// When a trial's steps suffice for a result, and which results are stored. The tests read no clock.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 namespace ft {
 namespace {
 
-// The first step is slow, as it is in truth.
+// Steps of 1000 tokens. A slow first step comes before them, as in a real run.
 std::vector<TimedStep> steps(std::initializer_list<double> seconds) {
   std::vector<TimedStep> all{{100, 1000}};
   for (const double s : seconds) all.push_back({s, 1000});
@@ -50,7 +50,7 @@ TEST(TrialVerdict, GoesOnUntilItKnows) {
   EXPECT_EQ(judge_trial(many, 0), go_on);
 }
 
-TEST(TrialVerdict, StopsWhatIsClearlyBehind) {
+TEST(TrialVerdict, StopsTrialsThatAreClearlyBehind) {
   using enum TrialVerdict;
   EXPECT_EQ(judge_trial(steps({2}), 1000), go_on) << "one step does not tell";
   EXPECT_EQ(judge_trial(steps({2, 2}), 1000), behind);
@@ -67,7 +67,7 @@ TEST(TrialConfig, DoesNothingBesideItsSteps) {
   RunConfig config = some_config();
   config.evaluation.eval_strategy = EvalStrategy::epoch;
   config.evaluation.predict_with_generate = true;
-  config.training.lr_scheduler_type = LrScheduler::reduce_lr_on_plateau;  // by evaluations
+  config.training.lr_scheduler_type = LrScheduler::reduce_lr_on_plateau;  // follows evaluations
   config.data_efficiency.enabled = true;
   const RunConfig trial = trial_config(config, "somewhere");
   EXPECT_EQ(trial.training.output_dir, "somewhere");
@@ -127,7 +127,7 @@ TEST_F(Trials, AnotherFileIsRefused) {
   }
 }
 
-TEST_F(Trials, AKeyStandsForWhatIsTimed) {
+TEST_F(Trials, AKeyIdentifiesTheTimedSettings) {
   RunConfig config = some_config();
   const std::string key = TrialsFile::key(config);
   config.training.output_dir = "elsewhere";

@@ -15,7 +15,8 @@
 namespace ft {
 namespace {
 
-// Sample i has lengths[i] tokens, all of them 100 + i, of which the second half is trained.
+// Makes a dataset in which sample i has lengths[i] tokens, all of them 100 + i. The second half of each is
+// trained.
 Dataset samples_of(const std::vector<std::int64_t>& lengths) {
   auto store = std::make_shared<SampleStore>();
   store->start_file("made.jsonl");
@@ -83,7 +84,7 @@ TEST(Batcher, FileOrderAndASmallerLastBatch) {
   EXPECT_EQ(first.input_ids, (std::vector<std::int32_t>{100, 100, 100, 101, 101, 101, 101, 101}));
   EXPECT_EQ(first.starts, (std::vector<std::int32_t>{0, 3, 8}));
   EXPECT_EQ(first.positions, (std::vector<std::int32_t>{0, 1, 2, 0, 1, 2, 3, 4}));
-  // labels: - 100 100 and - - 101 101 101, of which each is predicted by the row before
+  // labels: - 100 100 and - - 101 101 101; the row before a label predicts it
   EXPECT_EQ(first.target_rows, (std::vector<std::int32_t>{0, 1, 4, 5, 6}));
   EXPECT_EQ(first.targets, (std::vector<std::int32_t>{100, 100, 101, 101, 101}));
   EXPECT_EQ(b.batch(7, 2).input_ids, std::vector<std::int32_t>(6, 104));
@@ -111,7 +112,7 @@ TEST(Batcher, ShufflesBySeedAndEpoch) {
             later);
 }
 
-// The same on every platform and in every version: resuming depends on it.
+// The order is the same on every platform and in every version; resuming depends on it.
 TEST(Batcher, OrderIsFrozen) {
   EXPECT_EQ(permutation(8, Random{42}.with("shuffle").with(0)),
             (std::vector<std::int64_t>{3, 4, 1, 0, 5, 7, 2, 6}));
@@ -163,7 +164,7 @@ TEST(Packing, CutAndWrapped) {
             (std::vector<std::vector<Stretch>>{{{1, 0, 2}, {0, 0, 2}}, {{0, 2, 3}, {2, 0, 1}}, {{2, 1, 3}}}));
 }
 
-TEST(Statistics, WhatALimitCosts) {
+TEST(Statistics, TokensLostToALimit) {
   const Dataset data = samples_of({3, 20, 40, 64});  // the second half of each is trained
   const std::vector<std::int64_t> limits{32, 64};
   const DataStatistics s = data_statistics(data, limits, Truncation::keep_start);
@@ -176,7 +177,7 @@ TEST(Statistics, WhatALimitCosts) {
   EXPECT_EQ(s.lengths.histogram[2].samples, 2);
   EXPECT_EQ(s.limits[0].longer, 2);
   EXPECT_EQ(s.limits[0].lost, 40);
-  EXPECT_EQ(s.limits[0].untrained, 1);  // of 64 tokens the first 32 are not trained
+  EXPECT_EQ(s.limits[0].untrained, 1);  // of the sample of 64 tokens, the first 32 are not trained
   EXPECT_EQ(s.limits[0].packs, 3);
   EXPECT_EQ(s.limits[1].lost, 0);
   EXPECT_EQ(s.limits[1].packs, 2);

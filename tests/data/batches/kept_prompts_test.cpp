@@ -1,4 +1,4 @@
-// The file that says how a model's rows were written.
+// The file that records how a model's training rows were written.
 #include "data/batches/kept_prompts.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Notes about rows: columns that are not read, tokens that are there twice, rows without targets.
+// Notes about rows: columns that are not read, end tokens that a row has twice, rows without targets.
 #include "data/batches/load_notes.h"
 
 #include "tests/data/loaded_rows.h"

@@ -64,7 +64,7 @@ TEST_F(Load, TokenizedRows) {
   EXPECT_EQ(data.eval.size(), 0);
 }
 
-// As pandas writes what is missing, in columns that are not read.
+// Missing values as pandas writes them are accepted in columns that are not read.
 TEST_F(Load, NumbersThatAreNone) {
   const std::string rows = "{\"input_ids\": [1, 2], \"score\": NaN, \"all\": {\"x\": [-Infinity]}}\n";
   EXPECT_EQ(ids(load(rows).train, 0), (Ids{1, 2}));
@@ -333,7 +333,7 @@ TEST_F(Load, SettingsOfChatsAreRefusedWhereNoRowIsOne) {
       "no conversations; take it out");
   config.tools.text = "[]";
   EXPECT_TRUE(error(row, Exit::config).starts_with("data.tools: has no effect on rows of type tokenized"));
-  config.eval_datasets = from("e.jsonl");  // which may be conversations
+  config.eval_datasets = from("e.jsonl");  // it may contain conversations
   scratch.write("e.jsonl", row);
   EXPECT_EQ(load(row).train.size(), 1);
 }

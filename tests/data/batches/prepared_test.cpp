@@ -1,4 +1,4 @@
-// Prepared data: the same samples as read, reused only while nothing that decides them has changed.
+// Prepared data: the same samples as in the files, reused only while nothing that decides them has changed.
 #include "data/batches/prepared.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ class Prepared : public testing::Test {
                       .tokenizer = no_tokenizer,
                       .tokenizer_path = scratch.folder()});
   }
-  // Whether the data came as it was prepared.
+  // Returns true if the data was read from the prepared folder.
   bool reused() {
     const std::string note = load().notes.at(0);
     EXPECT_NE(note.find("prepared/here"), std::string::npos);
@@ -51,7 +51,7 @@ class Prepared : public testing::Test {
   DataConfig config;
 };
 
-TEST_F(Prepared, IsWhatWasRead) {
+TEST_F(Prepared, EqualsTheDataAsRead) {
   const LoadedData read = load(), prepared = load();
   ASSERT_EQ(prepared.train.size(), 3);
   for (std::int64_t i = 0; i < 3; ++i) {
@@ -62,13 +62,13 @@ TEST_F(Prepared, IsWhatWasRead) {
   EXPECT_EQ(prepared.train.source(2), "b.jsonl:1");
   EXPECT_EQ(prepared.train_counts.rows, 3);
   EXPECT_EQ(prepared.train_counts.truncated, 1);
-  EXPECT_EQ(prepared.notes.back(), read.notes.back());  // 1 of 3 were cut
+  EXPECT_EQ(prepared.notes.back(), read.notes.back());  // 1 of 3 samples was truncated
 }
 
 TEST_F(Prepared, IsMadeAnewWhenAnythingChanged) {
   EXPECT_FALSE(reused());
   EXPECT_TRUE(reused());
-  config.shuffle = false;  // what decides nothing about the samples
+  config.shuffle = false;  // decides nothing about the samples
   config.datasets[0].weight = 2;
   EXPECT_TRUE(reused());
   config.max_seq_length = 4;
@@ -91,7 +91,7 @@ TEST_F(Prepared, DamageIsNoticed) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x70);
     std::ofstream(all[0], std::ios::binary) << damaged;
-    const auto again = load();  // whatever it does, the samples are sound
+    const auto again = load();  // reused or read again, the samples are right
     for (std::int64_t i = 0; i < again.train.size(); ++i)
       for (const auto id : again.train[i].input_ids) EXPECT_LT(id, 64);
   }

@@ -1,5 +1,5 @@
-// Data that is read during training: every epoch contains every sample, in an order that depends on the seed
-// alone, whoever asks for which batch; and what cannot be streamed is refused.
+// Streaming: every epoch contains every sample, in an order that depends on the seed alone, for batches
+// requested in any order; and refusals of data that cannot be streamed.
 #include "data/batches/stream.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class Streamed : public testing::Test {
     config.max_seq_length = 8;
     config.streaming = true;
   }
-  // n samples in a file of their own: [first + i, first + i, ...] of 2 to 5 tokens.
+  // Writes a file of n samples, each of 2 to 5 times the token first + i.
   void add(const std::string& name, int first, int n, double weight = 1) {
     std::string text;
     for (int i = 0; i < n; ++i) {
@@ -43,7 +43,7 @@ class Streamed : public testing::Test {
         config, {.base = scratch.folder(), .vocab_size = 1000, .tokenizer = no_tokenizer}, options, batches};
   }
   static const Tokenizer& no_tokenizer() { throw UserError(Exit::input, "no tokenizer"); }
-  // The first token of each sequence of the batches [begin, end), of batches that are of the promised shape.
+  // Returns the first token of each sequence of the batches [begin, end); checks the batches' shapes.
   static std::vector<std::int32_t> samples(const Stream& s, std::int64_t begin, std::int64_t end) {
     std::vector<std::int32_t> all;
     const BatchShape most = s.largest();
@@ -70,7 +70,7 @@ class Streamed : public testing::Test {
 TEST_F(Streamed, EveryPassHoldsEverySample) {
   add("a.jsonl", 0, 40);
   add("b.jsonl", 100, 10);
-  // Chunks of 16, 16, 16 and 2 samples: 6 + 6 + 6 + 1 batches of 3.
+  // Chunks of 16, 16, 16 and 2 samples give 6 + 6 + 6 + 1 batches of 3.
   for (const bool shuffle : {true, false}) {
     config.shuffle = shuffle;
     const Stream s = stream();
@@ -112,11 +112,11 @@ TEST_F(Streamed, ABatchIsAFunctionOfItsIndex) {
     for (std::int64_t i = 0; i < 40; ++i) in_order.push_back(s.batch(0, i).input_ids);
     for (const std::int64_t i : {39, 38, 0, 17, 3, 39})
       EXPECT_EQ(s.batch(0, i).input_ids, in_order[static_cast<std::size_t>(i)]);
-    EXPECT_EQ(stream().batch(0, 33).input_ids, in_order[33]);  // as a run that is resumed asks
+    EXPECT_EQ(stream().batch(0, 33).input_ids, in_order[33]);  // as a resumed run requests it
   }
 }
 
-// Their row groups hold 7 rows, chunks of the stream 16.
+// The files' row groups hold 7 rows, the stream's chunks 16.
 TEST_F(Streamed, FilesOfColumnsAreReadAsLinesAre) {
   add("a.jsonl", 0, 50);
   const std::vector<std::int32_t> all = samples(stream(), 0, 57);

@@ -1,5 +1,5 @@
-// Chat formats: what each writes, which templates are recognised, and which tokens of a conversation are
-// trained.
+// Chat formats: the text that each writes, the templates that are recognised, and the trained tokens of a
+// conversation.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -43,7 +43,7 @@ class ChatTest : public testing::Test {
   std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(source_path("tests/data/tiny_tokenizer"));
 };
 
-TEST_F(ChatTest, WhatEachFormatWrites) {
+TEST_F(ChatTest, TextsOfEachFormat) {
   EXPECT_EQ(text("llama2", kTalk),
             "<s>[INST] <<SYS>>\nBe brief.\n<</SYS>>\n\nHi [/INST] Yo </s><s>[INST] Bye [/INST] Ciao </s>");
   EXPECT_EQ(text("mistral", kTalk), "<s>[INST] Be brief.\n\nHi [/INST] Yo</s>[INST] Bye [/INST] Ciao</s>");
@@ -73,7 +73,7 @@ TEST_F(ChatTest, WhatEachFormatWrites) {
   EXPECT_EQ(chat_format_by_name("vicuna"), std::nullopt);
 }
 
-// Templates of other models, whose markers this tokenizer has not.
+// Templates of other models, whose markers are not tokens of this tokenizer.
 TEST_F(ChatTest, MarkersThatTheTokenizerSplits) {
   const Scratch s;
   const auto note = [&](const std::string& setting) {
@@ -213,7 +213,7 @@ class ChatRowsTest : public ChatTest {
     config.datasets[0].path = "t.jsonl";
     config.chat_template = "llama2";
   }
-  // The trained tokens, joined; what is between them as "|".
+  // Returns the trained tokens, joined, with "|" between runs of them.
   std::string trained(const std::string& row) {
     scratch.write("t.jsonl", row);
     const LoadContext context{.base = scratch.folder(),
@@ -325,7 +325,7 @@ TEST_F(ChatRowsTest, ATemplatesTurnsAreFoundInItsBeginnings) {
             "Ada\xE2\x96\x81has</s>|\xE2\x96\x81has</s>|");
 }
 
-TEST_F(ChatRowsTest, WhatATemplateDoesNotTrainIsSaid) {
+TEST_F(ChatRowsTest, AnswersThatATemplateDoesNotTrainAreReported) {
   const std::string row = one_line(kRow);
   // an earlier answer is left out when more messages follow
   config.chat_template =
@@ -345,7 +345,7 @@ TEST_F(ChatRowsTest, WhatATemplateDoesNotTrainIsSaid) {
             "where to stop");
 }
 
-TEST_F(ChatRowsTest, ATemplateThatSaysItselfWhatIsTrained) {
+TEST_F(ChatRowsTest, ATemplateThatMarksTheTrainedText) {
   const std::string row = one_line(kRow);
   config.chat_template =
       "{% for m in messages %}{% if m.role == 'user' %}{% generation %}{{ m.content }}{{ eos_token }}"
@@ -361,7 +361,7 @@ TEST_F(ChatRowsTest, ATemplateThatSaysItselfWhatIsTrained) {
       "default");
 }
 
-// ChatML with a system message of its own has all signs of ChatML, and is not it.
+// A template with its own system message has all signs of ChatML, but writes other text.
 TEST_F(ChatRowsTest, AKnownFormatOnlyWhereItWritesTheSame) {
   const std::string loop =
       "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"

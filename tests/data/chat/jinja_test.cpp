@@ -1,4 +1,5 @@
-// Templates against what transformers' Jinja wrote (tests/golden/make_templates.py), and against hostility.
+// Templates against the output of transformers' Jinja (tests/golden/make_templates.py), and hostile
+// templates.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -34,7 +35,7 @@ Template::Variables variables(const Json& messages = Json::parse(kMessages), con
           {"bos_token", Value::text("<s>")},   {"eos_token", Value::text("</s>")}};
 }
 
-// The text, or "line N: what" of an error.
+// Returns the rendered text, or "line N: what" of an error.
 std::string rendered(const std::string& source, const Limits& limits = {}) {
   try {
     return Template(source).render(variables(), kNow, limits).text;
@@ -51,7 +52,7 @@ bool refused(const std::string& source) {
   return false;
 }
 
-TEST(Jinja, WritesWhatTransformersWrites) {
+TEST(Jinja, WritesTheSameAsTransformers) {
   for (const Json& pair : golden("expressions.json")) {
     const std::string source = pair[0];
     if (pair[1].is_null())
@@ -61,7 +62,7 @@ TEST(Jinja, WritesWhatTransformersWrites) {
   }
 }
 
-TEST(Jinja, ConversationsAndWhatIsGenerated) {
+TEST(Jinja, ConversationsAndGeneratedSpans) {
   for (const Json& group : golden("chats.json")) {
     const Template t(source_of(group["template"]));
     for (const Json& row : group["rows"]) {
@@ -82,7 +83,7 @@ TEST(Jinja, ConversationsAndWhatIsGenerated) {
   }
 }
 
-// What make_structures.py calls digits(): of a rendering and of what is generated in it.
+// Returns the hash that digits() of make_structures.py computes of a rendering and its generated spans.
 std::string digits(const Rendering& r) {
   std::string all = r.text;
   const auto characters = [&](std::size_t end) { return length_of(std::string_view(r.text).substr(0, end)); };
@@ -173,7 +174,7 @@ TEST(Jinja, Limits) {
   limited("{{ ('a ' * 4000000).split() | length }}", "memory");
   limited("{% for i in range(99999) %}{% macro m() %}{% endmacro %}{% endfor %}", "memory");
   limited("{% for i in range(99999) %}{% set n = namespace() %}{% endfor %}", "memory");
-  // few steps on long texts: reading one counts
+  // few steps on long texts: reading a text counts as work
   const auto long_work = [&](const std::string& once) {
     const std::string set = "{% set t = 'ab' * 15000 %}{% set u = t ~ '' %}";
     EXPECT_EQ(rendered(set, {.steps = 4'000}), "");
@@ -223,7 +224,7 @@ TEST(Jinja, Limits) {
   EXPECT_EQ(rendered(elifs + "{% endif %}x"), "x");
 }
 
-// Templates with bytes changed, taken away, doubled, pieces of others put in: each is rendered, or refused.
+// Templates with bytes changed, removed, doubled or copied from other templates are rendered or refused.
 TEST(Jinja, MutatedTemplates) {
   std::vector<std::string> seeds;
   for (const Json& group : golden("chats.json")) seeds.push_back(source_of(group["template"]));

@@ -19,7 +19,7 @@ class ShareGptTest : public test::LoadedRows {
   std::string written(const std::string& turns) {
     return text_of(load(R"({"conversations": [)" + turns + "]}"));
   }
-  // The text that the tokenizer decodes from a text's tokens.
+  // Returns the text after encoding and decoding.
   std::string read_back(const std::string& text) { return tokenizer->decode(tokenizer->encode(text), false); }
   std::string wrong(const std::string& turns) { return error(R"({"conversations": [)" + turns + "]}"); }
 };
@@ -73,7 +73,7 @@ TEST_F(ShareGptTest, EitherListTakesEitherForm) {
             read_back("system:Ada</s>" + text));
 }
 
-// A template that knows some roles leaves the others out.
+// A template that knows only some roles leaves out messages of others.
 TEST_F(ShareGptTest, AMessageThatTheTemplateLeavesOutIsRefused) {
   config.chat_template =
       "{% for m in messages %}{% if m.role in ['user', 'assistant'] %}{{ m.content }}{{ eos_token }}{% endif "

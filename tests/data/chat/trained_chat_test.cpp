@@ -41,7 +41,7 @@ TEST_F(TrainedChatTest, WeightsHoldWithEveryTemplate) {
   }
 }
 
-// Blocks of a template that marks the last answer alone cannot be told apart by their number.
+// If the template marks only the last answer as generated, its blocks cannot be matched to answers by number.
 TEST_F(TrainedChatTest, AWeightThatCannotBeObeyedIsRefused) {
   config.chat_template =
       "{% for m in messages %}{% if loop.last %}{% generation %}{{ m.content }}{% endgeneration %}{% else %}"
@@ -88,7 +88,8 @@ TEST_F(TrainedChatTest, WeightsOfAnswersThatAreComparedAreRefused) {
       "whole; take the key out, or the row");
 }
 
-// Generation prompt like DeepSeek-R1's: it opens a thought, and answers are written without one.
+// A generation prompt like DeepSeek-R1's: it opens a thought, but answers in the conversation are written
+// without one.
 const std::string kOpened =
     "{% for m in messages %}{{ m.role }}:{{ m.content }}{{ eos_token }}{% endfor %}"
     "{% if add_generation_prompt %}assistant:zzz{% endif %}";

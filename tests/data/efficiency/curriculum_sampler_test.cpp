@@ -1,6 +1,6 @@
-// A curriculum that chooses samples: what makes them difficult and which are easy enough when, against
-// DeepSpeed (tests/golden/data_efficiency.json); how a step draws from them; and epochs asked for in any
-// order.
+// A curriculum that chooses samples: their difficulty and the samples that are easy enough for a step,
+// against DeepSpeed (tests/golden/data_efficiency.json); how a step draws from them; and epochs requested in
+// any order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ TEST(Difficulty, IsThatOfDeepSpeedsAnalysis) {
   EXPECT_EQ(vocabulary_rarity(data), want["vocabularyrarity"].get<Samples>());
 }
 
-// Eight tokens, four of them 5: -ln(1/2) = 0.69 each, and -ln(1/8) = 2.08 the others.
+// Four of the eight tokens are 5, with -ln(1/2) = 0.69 each; the others have -ln(1/8) = 2.08.
 TEST(Difficulty, CountsSourcesAndTargets) {
   const Dataset pairs = dataset({{5, 5, 6}, {5}}, {{7, kIgnored}, {5, 8, 9}}, true);
   EXPECT_EQ(sequence_lengths(pairs), (Samples{3, 3}));
@@ -57,8 +57,8 @@ CurriculumMetrics metrics_of(const Json& row) {
   return read_settings<CurriculumMetrics>(text, "");
 }
 
-// The samples of a step are of those that DeepSpeed finds easy enough, and in the end are all of them.
-TEST(CurriculumSampler, ChoosesAmongWhatDeepSpeedDoes) {
+// The samples of a step are among those that DeepSpeed finds easy enough, and in the end include all of them.
+TEST(CurriculumSampler, ChoosesAmongDeepSpeedsSamples) {
   const Json all = golden();
   const Dataset data = golden_samples();
   ASSERT_GT(all["choices"].size(), 6u);
@@ -94,14 +94,15 @@ CurriculumMetricConfig two_steps() {
   return m;
 }
 
-// 30 samples of difficulty 1 and 10 of 2, 20 a step.
+// A sampler of 30 samples of difficulty 1 and 10 of difficulty 2, with 20 samples in a step.
 CurriculumSampler sampler_of_two(std::uint64_t seed = 3) {
   Samples values(40, 1);
   std::fill(values.begin() + 30, values.end(), 2);
   return {{Difficulty("seqlen", two_steps(), values)}, 20, seed};
 }
 
-// No sample of a cluster comes again before all have come, and clusters come by their sizes.
+// No sample of a cluster is drawn again before all have been drawn, and clusters are drawn in proportion to
+// their sizes.
 TEST(CurriculumSampler, GoesThroughItsClusters) {
   CurriculumSampler sampler = sampler_of_two();
   std::map<std::int64_t, int> times;
@@ -155,7 +156,7 @@ TEST(CurriculumSampler, NeedsSomethingToBeginWith) {
   EXPECT_EQ(refusal(halves, {4, 5}), "");
 }
 
-// Micro-batches are of the samples that were chosen, in their order, also where the data is not shuffled.
+// Micro-batches consist of the chosen samples, in their order, even if the data is not shuffled.
 TEST(CurriculumSampler, MakesTheBatches) {
   std::vector<Ids> ids;
   for (std::int32_t i = 0; i < 5; ++i) ids.push_back({i, i});

@@ -1,5 +1,5 @@
-// Data efficiency: schedules against DeepSpeed's (tests/golden/data_efficiency.json), what is left of a batch
-// that is cut, and which step cuts it how.
+// Data efficiency: schedules against DeepSpeed's (tests/golden/data_efficiency.json), the remaining tokens of
+// a batch that is cut, and the cut of each step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ TEST(CurriculumSchedule, HasNoStepThatIsTooLarge) {
   EXPECT_EQ(difficulty_at(linear(1, 1 << 30, 1, 1), INT64_MAX), 1 << 30);
 }
 
-// Two sequences of 5 and 3 tokens; every token but a sequence's first is a target.
+// Returns two sequences of 5 and 3 tokens; every token except a sequence's first is a target.
 Batch two() {
   return {.input_ids = {10, 11, 12, 13, 14, 20, 21, 22},
           .positions = {0, 1, 2, 3, 4, 0, 1, 2},
@@ -130,7 +130,7 @@ DataEfficiencyConfig by_length(const CurriculumMetricConfig& metric) {
   return c;
 }
 
-// 7 micro-batches a pass, 2 of a step: steps 1 to 4 are the first pass.
+// A pass has 7 micro-batches and a step has 2, so steps 1 to 4 are the first pass.
 TEST(EfficientBatches, GoByTheStepsOfTheRun) {
   const Batcher whole = batches_of(14, 40);
   const EfficientBatches b(whole, by_length(linear(8, 64, 8, 8)), 2);
@@ -158,7 +158,7 @@ DataEfficiencyConfig dropping(std::int64_t low, std::int64_t high) {
   return c;
 }
 
-TEST(EfficientBatches, SayWhatRandomLtdKeeps) {
+TEST(EfficientBatches, HaveTheTokensThatRandomLtdKeeps) {
   const Batcher whole = batches_of(14, 40);
   const EfficientBatches b(whole, dropping(16, 64), 1);
   EXPECT_EQ(b.batch(0, 0).kept_starts, (std::vector{0, 16, 32}));
@@ -170,7 +170,7 @@ TEST(EfficientBatches, SayWhatRandomLtdKeeps) {
   EXPECT_EQ(b.shape(1, 0).kept, 0);
 }
 
-// The largest of those that drop, and of those that do not.
+// Shapes of the largest batch that drops tokens, and of the largest that does not.
 TEST(EfficientBatches, AreLargestInTwoWays) {
   const Batcher whole = batches_of(14, 40);
   std::vector<std::int64_t> kept;

@@ -1,5 +1,5 @@
-// Rows of Parquet and Arrow files as pyarrow and datasets write them (tests/golden/make_parquet.py), and what
-// happens when such files are damaged.
+// Rows of Parquet and Arrow files as pyarrow and datasets write them (tests/golden/make_parquet.py), and
+// damaged files.
 #include "data/files/columnar/rows.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ std::vector<fs::path> golden_files() {
   return files;
 }
 
-// A file's structs have the keys of all rows; those that are null are left out. Columns and maps stay.
+// Removes null members of structs: a file's structs have the keys of all rows. Columns and maps keep them.
 Json without_null_keys(const Json& value, bool row = true) {
   if (!value.is_structured()) return value;
   Json out = value.is_object() ? Json::object() : Json::array();
@@ -125,7 +125,7 @@ TEST(ColumnarRows, FilesSayWhatTheyHold) {
             "t: metadata that is longer than the file or 64 MiB");
 }
 
-// Whatever is wrong with a file, it is a row less or an error that names it.
+// A damaged file gives a row less, or an error that names the file.
 TEST(ColumnarRows, DamagedFilesAreRefused) {
   const Scratch scratch;
   std::mt19937 random(7);
@@ -181,7 +181,8 @@ TEST(ColumnarRows, ErrorsSayWhere) {
 }
 
 TEST(ColumnarParts, Hybrid) {
-  columnar::Hybrid mixed(std::string_view("\x06\x02\x03\x88\xC6\xFA", 6), 3);  // the format's own example
+  // the example in the format's specification
+  columnar::Hybrid mixed(std::string_view("\x06\x02\x03\x88\xC6\xFA", 6), 3);
   std::string got;
   for (int i = 0; i < 11; ++i) got += str(mixed.next());
   EXPECT_EQ(got, "22201234567");
@@ -191,8 +192,8 @@ TEST(ColumnarParts, Hybrid) {
   EXPECT_THROW(columnar::Hybrid(std::string_view("\x02\x07", 2), 2).next(), Damage);
 }
 
-TEST(ColumnarParts, DeltasWrapAroundAndSayWhatIsBehindThem) {
-  // One block of 128, 4 miniblocks, 3 values from the smallest number on: twice one less.
+TEST(ColumnarParts, DeltasWrapAroundAndReturnTheRest) {
+  // A block of 128 in 4 miniblocks, with 3 values: INT64_MIN, then two steps of -1.
   const char block[] = "\x80\x01\x04\x03\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x01\x01\x00\x00\x00\x00rest";
   columnar::DeltaIntegers deltas(std::string_view(block, sizeof block - 1));
   EXPECT_EQ(deltas.behind(), "rest");
@@ -212,7 +213,7 @@ TEST(ColumnarParts, TheFirstAndLastNanosecond) {
   EXPECT_EQ(last, "\"2262-04-11 23:47:16.854775807\"");
 }
 
-TEST(ColumnarParts, WhatIsHeldHasABound) {
+TEST(ColumnarParts, HeldBytesHaveABound) {
   columnar::Held held;
   held.add(std::int64_t{2} << 30);
   EXPECT_THROW(held.add(1), Damage);

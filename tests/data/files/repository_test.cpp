@@ -1,5 +1,5 @@
-// Which files are a split: of what save_to_disk wrote, of a data set as it lies on the hub, by its card or by
-// names; and data sets named by their ids.
+// The files of a split: in folders of save_to_disk, and in data sets of the hub, by their card or by file
+// names. Data sets that are named by ids.
 #include "data/files/repository.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(PathPattern, AsInCards) {
       {"[a-c]x", "dx"}, {"[!a]", "a"}, {"a?", "a"},  {"", "a"},     {"a*", "ba"}};
   for (const auto& [pattern, path] : no) EXPECT_FALSE(path_matches(pattern, path)) << pattern << " " << path;
   const std::string stars(2000, '*'), text(2000, 'a');
-  EXPECT_FALSE(path_matches(stars + "b", text));  // at once
+  EXPECT_FALSE(path_matches(stars + "b", text));  // answers at once
 }
 
 Json yaml(const std::string& text) { return read_yaml_key(text, "configs", "README.md", 2); }
@@ -64,7 +64,7 @@ TEST(Yaml, CardsAsTheyAreWritten) {
   EXPECT_EQ(yaml("configs: []"), Json::array());
 }
 
-TEST(Yaml, WhatIsNotReadIsRefused) {
+TEST(Yaml, UnsupportedSyntaxIsRefused) {
   const auto error = [](const std::string& text) { return error_of(Exit::input, [&] { yaml(text); }); };
   EXPECT_EQ(error("configs:\n- &a b\n"),
             "README.md:3: YAML that ft does not read: an anchor, a tag or a text of several lines");
@@ -252,7 +252,7 @@ TEST_F(HubData, AFolderOfThatNameComesFirst) {
             "data.revision: org/name is on this machine; only ids of the hub have revisions");
 }
 
-TEST_F(HubData, WhatIsNotThere) {
+TEST_F(HubData, MissingDataIsNamed) {
   dataset.path = "org/other";
   EXPECT_EQ(error(),
             "org/other: no such file or folder, and the hub's cache HUB does not have it (data.path). "

@@ -1,4 +1,4 @@
-// Rows of .jsonl and .json files with their line numbers, whatever the line ends and blocks.
+// Rows of .jsonl and .json files with their line numbers, for all line ends and block boundaries.
 #include "data/files/row_reader.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ TEST(RowReader, TooLongARow) {
   EXPECT_EQ(error_of(Exit::input, [&] { reader->next(row); }), "a.jsonl:2: a row of more than 64 MiB");
 }
 
-// Two gzip members behind each other, and one zstd frame, of these lines.
+// Two gzip members one after another, and one zstd frame, of these lines.
 const std::string kTwoLines = "{\"a\": 1}\n{\"b\": 2}\n";
 const std::string kGzip = std::string(
                               "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x4a\x54\xb2\x52"

@@ -42,7 +42,7 @@ TEST(Metrics, AreThoseOfSacrebleuAndRougeScore) {
     EXPECT_NEAR(rouge.rouge1, want["rouge1"], 1e-12);
     EXPECT_NEAR(rouge.rouge2, want["rouge2"], 1e-12);
     EXPECT_NEAR(rouge.rougeL, want["rougeL"], 1e-12);
-    EXPECT_NEAR(rouge.rougeLsum, want["rougeL"], 1e-12);  // of single lines
+    EXPECT_NEAR(rouge.rougeLsum, want["rougeL"], 1e-12);  // equal, because texts are single lines
     const Rouge stemmed = mean_rouge(h, r, true);
     EXPECT_NEAR(stemmed.rouge1, want["stemmed"]["rouge1"], 1e-12);
     EXPECT_NEAR(stemmed.rougeL, want["stemmed"]["rougeL"], 1e-12);
@@ -66,7 +66,7 @@ TEST(Metrics, StemsAreThoseOfNltk) {
     EXPECT_EQ(porter_stem(word), stem.get<std::string>()) << word;
 }
 
-// Beside the whole table, read out from its end.
+// Compares with the full table of lengths, read from its end.
 TEST(Metrics, LongestCommonSubsequences) {
   std::uint64_t state = 1;
   const auto random = [&](std::uint64_t n) {
@@ -96,7 +96,7 @@ TEST(Metrics, LongestCommonSubsequences) {
   }
 }
 
-TEST(Metrics, OfNothingAreZero) {
+TEST(Metrics, AreZeroForEmptyTexts) {
   EXPECT_EQ(corpus_bleu({}, {}).score, 0);
   EXPECT_EQ(corpus_chrf({}, {}), 0);
   EXPECT_EQ(mean_rouge({}, {}).rougeL, 0);

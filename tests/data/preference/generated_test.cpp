@@ -1,4 +1,4 @@
-// Prompts that are to be answered, and the micro-batches of their answers.
+// Prompts for generated answers, and the micro-batches of these answers.
 #include "data/preference/generated.h"
 
 #include <gtest/gtest.h>
@@ -89,7 +89,8 @@ TEST_F(GeneratedTest, RowsThatAreNoPromptsAreNamed) {
   EXPECT_NE(error(R"({"prompt":"a"})", Exit::config).find("data.dataset_prepared_path"), std::string::npos);
 }
 
-// Two prompts twice each fill a generation of two micro-batches; five prompts make two generations.
+// Two prompts with two answers each fill a generation of two micro-batches; five prompts make two
+// generations.
 TEST_F(GeneratedTest, GenerationsTakePromptsInTurns) {
   const GeneratedAnswers g(prompts(5),
                            {.group = 2, .rows = 2, .batches = 2, .step = 1, .uses = 3, .longest = 4});
@@ -133,7 +134,7 @@ TEST_F(GeneratedTest, AnswersAreRowsOfMicroBatches) {
   EXPECT_EQ(most.longest, 6);
 }
 
-TEST_F(GeneratedTest, WhatFillsNoGenerationIsRefused) {
+TEST_F(GeneratedTest, SizesThatFillNoGenerationAreRefused) {
   const auto make = [&](const GeneratedOptions& o) { GeneratedAnswers(prompts(4), o); };
   EXPECT_NE(error_of(Exit::config, [&] { make({.group = 3, .rows = 2, .batches = 2, .step = 2}); })
                 .find("groups have 3: set training.per_device_train_batch_size to a multiple of 3"),

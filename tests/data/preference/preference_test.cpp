@@ -1,4 +1,4 @@
-// Answers that are compared: where a prompt ends, what is cut, how they lie in a batch, what is refused.
+// Preference data: the end of the prompt, truncation, the layout in a batch, and refusals.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -120,8 +120,8 @@ TEST_F(PreferenceTest, AnswersWithLabels) {
       std::string::npos);
 }
 
-// KTO: another row's prompt may have room for what is cut.
-TEST_F(PreferenceTest, WhatIsCutFromALabelledAnswerIsKept) {
+// KTO compares an answer with another row's prompt, which may leave room for the tokens that are cut here.
+TEST_F(PreferenceTest, TheCutPartOfALabelledAnswerIsKept) {
   wanted = {.kind = RowKind::labelled, .objective = "kto"};
   config.max_seq_length = 4;
   const Dataset d = load(
@@ -139,7 +139,7 @@ TEST_F(PreferenceTest, WhatIsCutFromALabelledAnswerIsKept) {
   EXPECT_EQ(b.compared.tails, (std::vector<Ids>{{9, 10, 2}, {}}));
 }
 
-// What a prompt's last token and an answer's first become together is the answer's.
+// A token that spans the prompt's end and the answer's begin belongs to the answer.
 TEST_F(PreferenceTest, TheAnswerBeginsWhereThePromptsTokensEnd) {
   const Dataset d = load(R"({"prompt": "Ada ha", "chosen": "s", "rejected": "t", "other": 5})");
   const Ids chosen = tokenizer->encode_with_specials("Ada has</s>"),
@@ -152,7 +152,7 @@ TEST_F(PreferenceTest, TheAnswerBeginsWhereThePromptsTokensEnd) {
   EXPECT_EQ(d.rejected(0).input_ids.back(), 2);
 }
 
-TEST_F(PreferenceTest, APromptThatIsNotNamedIsWhatBothBeginWith) {
+TEST_F(PreferenceTest, AMissingPromptIsTheCommonBeginning) {
   const auto taken = [](std::string a, std::string b) {
     const std::string prompt = take_shared_prompt(a, b);
     return prompt + "|" + a + "|" + b;

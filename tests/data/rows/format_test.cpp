@@ -1,4 +1,4 @@
-// Rows of text: what becomes of prompts, answers and texts, and what is wrong with them.
+// Rows of text: the tokens of prompts, answers and texts, and the errors of wrong rows.
 #include "data/rows/format.h"
 
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST_F(FormatTest, PromptsAndAnswersOfMessages) {
   const std::string text = "has</s>Ada has</s>";
   EXPECT_EQ(ids(with("Ada has")), tokens(text));
   EXPECT_EQ(labels(with("Ada has")), behind(tokens("has</s>Ada").size(), text));
-  // Where the whole leaves the prompt's tokens, training begins, as in TRL.
+  // Training begins where the full text's tokens differ from the prompt's tokens, as in TRL.
   EXPECT_EQ(labels(with("x")), behind(tokens("has</s>").size(), "has</s>x</s>"));
   EXPECT_EQ(ids(with("Ada", R"(, "chat_template_kwargs": {"begin": "Ada "})")), tokens("Ada has</s>Ada</s>"));
   config.train_on_inputs = true;
@@ -103,7 +103,7 @@ TEST_F(FormatTest, SettingsOfChatsAreRefusedWhereARowIsPlainText) {
       "prompts as messages");
   config.tools.text = "[]";
   EXPECT_TRUE(error(row, Exit::config).starts_with("data.tools: has no effect on t.jsonl:1, "));
-  config.datasets.push_back(config.datasets[0]);  // which may be conversations
+  config.datasets.push_back(config.datasets[0]);  // a second dataset, which may contain conversations
   EXPECT_EQ(load(row).train.size(), 2);
 }
 

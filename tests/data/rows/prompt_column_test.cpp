@@ -1,4 +1,4 @@
-// Prompts by their usual names, and pairs whose answers are whole conversations.
+// Prompts in columns with usual names, and pairs whose answers are complete conversations.
 #include "data/rows/prompt_column.h"
 
 #include "tests/data/loaded_rows.h"

@@ -1,4 +1,4 @@
-// Sources and targets of encoder-decoders: rows, lengths, what the decoder reads, settings of other models.
+// Sources and targets of encoder-decoders: rows, lengths, the decoder's input, settings of other models.
 #include "data/rows/seq2seq.h"
 
 #include <gtest/gtest.h>
@@ -85,14 +85,14 @@ TEST_F(Seq2SeqTest, BatchesShiftTheTargetRight) {
   EXPECT_EQ(s.longest, 4);
   EXPECT_EQ(s.source_tokens, 4);
   EXPECT_EQ(s.longest_source, 3);
-  EXPECT_EQ(batcher.batch(0, 1).source_ids, (Ids{5, 5}));  // what the mask leaves
+  EXPECT_EQ(batcher.batch(0, 1).source_ids, (Ids{5, 5}));  // tokens with mask 0 are left out
 }
 
 TEST_F(Seq2SeqTest, EachSideHasItsLength) {
   config.max_source_length = 2;
   config.max_target_length = 3;
   auto data = load(kTokens);
-  EXPECT_EQ(source(data.train, 0), (Ids{5, 2}));  // the end stays
+  EXPECT_EQ(source(data.train, 0), (Ids{5, 2}));  // the end token stays
   EXPECT_EQ(target(data.train, 1), (Ids{3, -100, 2}));
   EXPECT_EQ(data.notes,
             std::vector<std::string>{"2 of 3 training samples are longer than data.max_source_length "
@@ -111,7 +111,7 @@ TEST_F(Seq2SeqTest, EachSideHasItsLength) {
             "t.jsonl:2: a target of 4 tokens; data.max_target_length is 3 and data.truncation is error");
 }
 
-TEST_F(Seq2SeqTest, WhatIsWrongWithARow) {
+TEST_F(Seq2SeqTest, WrongRowsAreNamed) {
   EXPECT_EQ(error(R"({"input_ids": [5], "labels": []})", Exit::input), "t.jsonl:1: labels: empty");
   EXPECT_EQ(error(R"({"input_ids": [5], "labels": [400]})", Exit::input),
             "t.jsonl:1: labels[0] is 400; the model's tokens are 0 to 399, and -100 means not trained");

@@ -1,4 +1,4 @@
-// tokenizer.json: what its parts do one by one, what is refused, and damaged files.
+// tokenizer.json: each of its parts, refusals, and damaged files.
 #include <gtest/gtest.h>
 
 #include "data/tokenizers/byte_level.h"
@@ -26,7 +26,7 @@ class JsonTokenizerTest : public testing::Test {
     scratch.write("tokenizer_config.json", config);
     return make_tokenizer(scratch.write("tokenizer.json", json).parent_path());
   }
-  // A model of the letters a and b, and "ab", with more keys in front.
+  // Returns a tokenizer of the letters a and b and of "ab"; `more` are members of the file before the model.
   std::unique_ptr<Tokenizer> letters(const std::string& more, const std::string& config = "{}") {
     return make("{" + more + R"("model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "<unk>": 3},
                               "merges": ["a b"], "unk_token": "<unk>"}})",
@@ -47,14 +47,14 @@ TEST_F(JsonTokenizerTest, ModelsAndAddedTokens) {
   EXPECT_EQ(t->token(4), "<x>");
   EXPECT_EQ(t->id("ab"), 2);
   EXPECT_EQ(t->id("c"), std::nullopt);
-  EXPECT_EQ(t->decode(Ids{2, 4, 1}, false), "ab <x> b");  // no decoder: joined by spaces
+  EXPECT_EQ(t->decode(Ids{2, 4, 1}, false), "ab <x> b");  // without a decoder, tokens are joined by spaces
   EXPECT_EQ(t->decode(Ids{2, 4, 1}, true), "ab b");
   EXPECT_EQ(t->bos(), std::nullopt);
-  EXPECT_EQ(t->decode(Ids{5, 2, 1 << 30, 1, -1}, false), "ab b");  // ids without a token are no text
+  EXPECT_EQ(t->decode(Ids{5, 2, 1 << 30, 1, -1}, false), "ab b");  // ids without a token give no text
   EXPECT_EQ(error_of(Exit::input, [&] { t->encode("a\xFF"); }), "a text is not UTF-8: a\\xff");
 }
 
-// As in files made of Gemma's GGUF; Hugging Face's library takes the last.
+// Files made of Gemma's GGUF contain such tokens. Hugging Face's library uses the last one.
 TEST_F(JsonTokenizerTest, ATokenThatAppearsTwice) {
   const auto unigram = make(R"({"model": {"type": "Unigram", "unk_id": 0,
                                           "vocab": [["<unk>", 0], ["a", -1], ["b", -2], ["a", -3]]}})");
@@ -65,7 +65,7 @@ TEST_F(JsonTokenizerTest, ATokenThatAppearsTwice) {
   EXPECT_EQ(bpe->encode("ab"), (Ids{2, 1}));
 }
 
-// White space that one token has taken is not available to the next, even if that one would take white space
+// White space that one added token has matched is not available to the next, even if that one would match it
 // too.
 TEST_F(JsonTokenizerTest, AddedTokensOfWhiteSpace) {
   const auto with = [&](const char* flags) {
@@ -78,7 +78,8 @@ TEST_F(JsonTokenizerTest, AddedTokensOfWhiteSpace) {
   EXPECT_EQ(with(R"("lstrip": true)")->encode("a\n\nb"), (Ids{0, 4, 4, 1}));
 }
 
-// What two ways to cut a text cost may differ in nothing but how the library reads numbers.
+// Scores are read with the same rounding as in the library: the costs of two ways to cut a text may differ
+// only by it.
 TEST_F(JsonTokenizerTest, ScoresAreReadAsTheLibraryReadsThem) {
   const auto encode = [&](const char* x, const char* one, const char* three) {
     return make(str(R"({"model": {"type": "Unigram", "unk_id": 0, "vocab": [["<unk>", 0.0], ["x", )", x,
@@ -97,7 +98,7 @@ TEST_F(JsonTokenizerTest, TheConfigurationHasTheLastWord) {
             (Ids{4, 2}));
   EXPECT_EQ(letters(added, R"({"eos_token": "<x>", "add_eos_token": true})")->encode_with_specials("ab"),
             (Ids{2, 4}));
-  // Flags of added_tokens_decoder replace those of the file; a name that is new is added.
+  // Flags of added_tokens_decoder replace flags of tokenizer.json; a new name is added.
   const auto t = letters(added, R"({"pad_token": "<pad>", "added_tokens_decoder": {
       "4": {"content": "<x>", "special": false, "lstrip": true}}})");
   EXPECT_EQ(t->encode("ab  <x>"), (Ids{2, 4}));
@@ -140,7 +141,7 @@ TEST_F(JsonTokenizerTest, VocabularyAndMerges) {
             (scratch.folder() / "merges.txt").string() + ":1: a b c is not two tokens separated by a space");
 }
 
-TEST_F(JsonTokenizerTest, WhatIsNotKnownIsNamed) {
+TEST_F(JsonTokenizerTest, UnknownPartsAreNamed) {
   const auto with = [](const std::string& part) {
     return "{" + part + R"("model": {"vocab": {"a": 0}, "merges": []}})";
   };
@@ -200,7 +201,7 @@ TEST_F(JsonTokenizerTest, BrokenFiles) {
             "tokenizer.json: precompiled_charsmap is cut short");
 }
 
-// Whatever happens to a file, it is refused or it works; it never crashes.
+// A damaged file is refused or works; it never crashes.
 TEST_F(JsonTokenizerTest, DamagedFilesNeverCrash) {
   for (const char* kind : {"llama3", "unigram-bytes", "gemma"}) {
     const std::string whole = read_file(kKinds + kind + "/tokenizer.json", 1 << 20);
@@ -226,13 +227,13 @@ TEST(TokenizerPattern, MeansWhatOnigurumaMeans) {
     for (const auto piece : out) joined += "[" + std::string(piece) + "]";
     return joined;
   };
-  // U+180E is white space to PCRE2 and none to Unicode; U+017F is an s.
+  // U+180E is white space in PCRE2 but not in Unicode; U+017F is an s.
   EXPECT_EQ(pieces("\\s+", "a \xE1\xA0\x8E"), "[a][ ][\xE1\xA0\x8E]");
   EXPECT_EQ(pieces("[^\\s]+", "a \xE1\xA0\x8E"), "[a][ ][\xE1\xA0\x8E]");
   EXPECT_EQ(pieces("(?i:'s)", "it'\xC5\xBFx"), "[it]['\xC5\xBF][x]");
   EXPECT_EQ(pieces("\\u0041|\\x42|\\x{43}|\\v", "xAxBxC"), "[x][A][x][B][x][C]");
   EXPECT_EQ(pieces("x*", "ab"), "[a][b]");  // an empty match cuts too
-  // Ends of lines; words, to which ² belongs outside of sets only, and letters in circles.
+  // Ends of lines. Words: ² belongs to them only outside of sets, and letters in circles do.
   EXPECT_EQ(pieces("^a|b$", "ab\nab\n"), "[a][b][\n][a][b][\n]");
   EXPECT_EQ(pieces("\\w+", "a_²Ⓐ-½"), "[a_²Ⓐ][-][½]");
   EXPECT_EQ(pieces("[\\w-]+", "a_²Ⓐ-½"), "[a_][²][Ⓐ-][½]");

@@ -1,4 +1,4 @@
-// Tokens that a run adds: their ids, and the same ones from the files that a run leaves.
+// Tokens that a run adds: their ids, and the same ids in the files that a run writes.
 #include "data/tokenizers/new_tokens.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST_P(NewTokens, TheFilesKnowThemToo) {
   }
   EXPECT_EQ(written->encode(text), ids);
   EXPECT_EQ(written->decode(ids, true), grown->decode(ids, true));
-  write_new_tokens(scratch.folder(), more);  // nothing twice
+  write_new_tokens(scratch.folder(), more);  // tokens that exist are not added again
   EXPECT_EQ(make_tokenizer(scratch.folder())->encode(text), ids);
 }
 INSTANTIATE_TEST_SUITE_P(Tokenizers, NewTokens,

@@ -1,5 +1,5 @@
-// SentencePiece tokenizers by LLaMA's rules: what other libraries make of the same files, the forms that
-// special tokens are written in, and broken models.
+// SentencePiece tokenizers by LLaMA's rules: the tokens that other libraries give for the same files, the
+// forms of special tokens in files, and broken models.
 #include "data/tokenizers/tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -77,7 +77,7 @@ TEST_F(TokenizerTest, Specials) {
   EXPECT_FALSE(t->is_special(301));
   EXPECT_EQ(make(kNames + R"(, "add_bos_token": false, "add_eos_token": true)")->encode_with_specials("Ada"),
             (Ids{301, 2}));
-  // Without any file beside it the model has LLaMA's usual names.
+  // Without any other file the model has LLaMA's usual names.
   std::filesystem::remove(scratch.folder() / "tokenizer_config.json");
   EXPECT_EQ(make_tokenizer(scratch.folder())->encode_with_specials("Ada"), (Ids{1, 301}));
 }
@@ -104,8 +104,8 @@ TEST_F(TokenizerTest, AddedTokens) {
   EXPECT_EQ(t->encode("<|im_start|>Ada <tool>  Ada"), (Ids{400, 301, 402, 301}));
   EXPECT_EQ(t->decode(Ids{400, 301, 402, 403}, false), "<|im_start|> Ada<tool><pad>");
   EXPECT_EQ(t->decode(Ids{400, 301, 402, 403}, true), "Ada<tool>");
-  EXPECT_EQ(t->token(401), "");                                // a gap
-  EXPECT_EQ(t->decode(Ids{405, 301, 401, -1}, false), "Ada");  // ids without a token are no text
+  EXPECT_EQ(t->token(401), "");                                // no token has this id
+  EXPECT_EQ(t->decode(Ids{405, 301, 401, -1}, false), "Ada");  // ids without a token give no text
   const std::int32_t first = *t->id("<0xE2>"), second = *t->id("<0x82>"), third = *t->id("<0xAC>");
   EXPECT_EQ(t->decode(Ids{first, 405, second, 401, third}, false), "\xE2\x82\xAC");
 }
@@ -116,7 +116,7 @@ TEST_F(TokenizerTest, OlderFiles) {
                 R"({"eos_token": {"content": "<end>"},
                                                "additional_special_tokens": ["<tool>"]})");
   const auto t = make(kNames);
-  EXPECT_EQ(t->eos(), 401);  // the map has the last word
+  EXPECT_EQ(t->eos(), 401);  // the map takes precedence
   EXPECT_TRUE(t->is_special(400));
   EXPECT_EQ(t->encode("<tool>Ada"), (Ids{400, 301}));
 }
@@ -161,7 +161,7 @@ TEST_F(TokenizerTest, OtherFolders) {
                 "vocab.json with merges.txt");
 }
 
-// A message field of kind 2.
+// Returns a protobuf field of wire type 2.
 std::string field(int number, const std::string& bytes) {
   std::string out(1, static_cast<char>(number << 3 | 2));
   for (std::size_t n = bytes.size(); out.size() < 10; n >>= 7) {
@@ -200,7 +200,7 @@ TEST_F(TokenizerTest, BrokenModels) {
             prefix + "cut short: 2199023255551 bytes are announced and 1 are left");
 }
 
-// Whatever happens to a file, it is refused or it works; it never crashes.
+// A damaged file is refused or works; it never crashes.
 TEST_F(TokenizerTest, DamagedModelsNeverCrash) {
   const std::string whole = read_file(kTiny + "tokenizer.model", 1 << 20);
   for (std::size_t i = 0; i < whole.size(); i += 97) {
@@ -237,7 +237,7 @@ TEST(AddedTokensTest, LongestFirstAndWholeWords) {
 TEST(Utf8, WhiteSpace) {
   EXPECT_EQ(strip_left(" \t\xC2\xA0\xE3\x80\x80 a "), "a ");
   EXPECT_EQ(strip_right(" a\xE2\x80\x89\n"), " a");
-  EXPECT_EQ(strip_right("\xE2\x80\x8B"), "\xE2\x80\x8B");  // a zero-width space is none
+  EXPECT_EQ(strip_right("\xE2\x80\x8B"), "\xE2\x80\x8B");  // a zero-width space is not white space
   EXPECT_TRUE(is_utf8("\xF0\x9F\x98\x80"));
   for (const char* bad :
        {"\x80", "\xC0\x80", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5", "\xE4\xBD"})

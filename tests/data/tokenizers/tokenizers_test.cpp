@@ -1,5 +1,5 @@
 // Every kind of tokenizer against Hugging Face's library on 10,000 random strings each, by digests; see
-// tokenizers/make.py, whose generator of strings this has too.
+// tokenizers/make.py, whose generator of strings is repeated here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using Ids = Tokenizer::Ids;
 
 const std::string kFolder = source_path("tests/data/tokenizers/");
 
-// SplitMix64.
+// The generator SplitMix64.
 class Numbers {
  public:
   explicit Numbers(std::uint64_t seed) : state_(seed) {}

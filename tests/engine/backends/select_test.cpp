@@ -1,4 +1,4 @@
-// From a Device to its Ops.
+// Making the Ops of a Device.
 #include <gtest/gtest.h>
 
 #include "engine/core/error.h"
@@ -10,7 +10,8 @@ namespace {
 
 TEST(MakeOps, MakesTheCpu) { EXPECT_EQ(make_ops({Device::Kind::cpu, 0})->device(), Device{}); }
 
-// No machine has this many GPUs. The message depends on whether there is a driver, or a GPU at all.
+// No machine has this many GPUs. The message depends on whether a driver is installed, and whether any GPU
+// exists.
 TEST(MakeOps, AGpuThatIsNotThereIsAUserError) {
   try {
     make_ops({Device::Kind::cuda, 9999});

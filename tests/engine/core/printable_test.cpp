@@ -1,4 +1,4 @@
-// Texts from anywhere, made safe to print.
+// Texts from unknown sources, escaped so that they are safe to print.
 #include <gtest/gtest.h>
 
 #include "engine/core/error.h"
@@ -7,13 +7,14 @@
 namespace ft {
 namespace {
 
-TEST(Printable, EscapesControlCharactersAndWhatIsNotUtf8) {
+TEST(Printable, EscapesControlCharactersAndInvalidUtf8) {
   EXPECT_EQ(printable("a\nb\x1b[31m\x7f"), "a\\x0ab\\x1b[31m\\x7f");
   EXPECT_EQ(printable("caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"),
             "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
-  EXPECT_EQ(printable("caf\xe9!"), "caf\\xe9!");                                // Latin-1
-  EXPECT_EQ(printable("\xc3"), "\\xc3");                                        // ends too early
-  EXPECT_EQ(printable("\xc0\xaf \xed\xa0\x80"), "\\xc0\\xaf \\xed\\xa0\\x80");  // overlong, a surrogate
+  EXPECT_EQ(printable("caf\xe9!"), "caf\\xe9!");  // Latin-1
+  EXPECT_EQ(printable("\xc3"), "\\xc3");          // cut off
+  // overlong encoding, a surrogate
+  EXPECT_EQ(printable("\xc0\xaf \xed\xa0\x80"), "\\xc0\\xaf \\xed\\xa0\\x80");
 }
 
 TEST(Printable, CutsNoCharacter) {

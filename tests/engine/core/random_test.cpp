@@ -35,7 +35,7 @@ TEST(Random, DropoutIsWithin16BitsOfItsProbability) {
   EXPECT_EQ(DropRule(0).growth(), 1);
 }
 
-// Each of the eight places by itself, over many groups, and neighbours with each other.
+// Each of the eight places alone, over many groups, and neighbours together.
 TEST(Random, DropoutDropsItsShareAtEveryPlace) {
   constexpr std::uint64_t kGroups = 1 << 18;
   const DropRule rule(0.1f);

@@ -1,4 +1,4 @@
-// Command lines pasted from web pages.
+// Command lines that were pasted from web pages.
 #include "engine/core/typography.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ TEST(Typography, IsFoundAndNamed) {
   EXPECT_STREQ(find_typography("a\u201cb\u201d", 2)->code, "U+201D");
   EXPECT_STREQ(find_typography("\u2013n")->kind(), "dash");
   EXPECT_STREQ(find_typography("a\u00a0b")->kind(), "space");
-  EXPECT_FALSE(find_typography("\xe2\x80"));  // cut
+  EXPECT_FALSE(find_typography("\xe2\x80"));  // cut off
 }
 
 TEST(Typography, WordsAreMadePlain) {

@@ -1,5 +1,5 @@
-// Every set of kernels this machine can run, those of AVX-512 on stand-ins for its instructions included:
-// tests go through all of them.
+// All sets of kernels that this machine can run, including the AVX-512 sets with stand-ins for its
+// instructions. Tests run each of them.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ const Kernels& kernels();
 struct NamedKernels {
   std::string name;
   const Kernels& kernels;
-  bool bf16_dot;  // bf16 products as AVX512_BF16 does them
+  bool bf16_dot;  // bf16 products are computed as by AVX512_BF16
 };
 
 inline std::vector<NamedKernels> all_kernels() {

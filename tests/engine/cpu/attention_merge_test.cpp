@@ -1,4 +1,5 @@
-// Attention over two sets of keys becomes that over both: of every target, with rows apart.
+// Merging attention over two sets of keys gives attention over both, for every target and with gaps between
+// rows.
 #include <cmath>
 
 #include "tests/engine/cpu/leaf_fixture.h"

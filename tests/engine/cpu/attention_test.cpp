@@ -20,7 +20,7 @@ using Case = reference::Attention;
 
 constexpr std::int64_t kGuard = 64;  // elements before the first and after the last row
 
-// A tensor with gaps between its rows and around it; what is in them must neither be used nor change.
+// A tensor with gaps between its rows and around it, whose content must neither be used nor change.
 class Padded {
  public:
   Padded(DType type, std::int64_t rows, std::int64_t cols, std::int64_t gap)
@@ -51,7 +51,7 @@ class Padded {
     });
     return all;
   }
-  // Everything but the rows themselves is as it was made.
+  // Returns true if nothing outside the rows has changed.
   bool intact() const {
     std::vector<std::byte> copy = memory_;
     const auto offset = tensor_.data - memory_.data();
@@ -74,7 +74,7 @@ class Padded {
   Tensor tensor_;
 };
 
-// Random numbers that the type can hold.
+// Returns random numbers that the type can represent.
 Values random_values(std::int64_t n, DType type, std::uint32_t seed, double size = 1) {
   std::mt19937 generator(seed);
   std::normal_distribution<double> normal;
@@ -116,7 +116,7 @@ struct Outputs {
   bool operator==(const Outputs&) const = default;
 };
 
-// What each row sees, in the form that attention_ranges takes.
+// The keys of each row, in the form that attention_ranges takes.
 struct Ranges {
   std::vector<std::int32_t> first, count;
   std::int64_t window;
@@ -124,7 +124,8 @@ struct Ranges {
     c.for_each_query([&](auto i, auto from, auto to, auto head, auto) {
       if (head > 0) return;
       const auto begin = static_cast<std::int32_t>(c.origin(i).key);
-      first.push_back(window > 0 ? begin : static_cast<std::int32_t>(from));  // the window is cut there
+      // attention_ranges applies the window
+      first.push_back(window > 0 ? begin : static_cast<std::int32_t>(from));
       count.push_back(static_cast<std::int32_t>(to) - first.back());
     });
   }
@@ -137,7 +138,7 @@ struct Ranges {
   }
 };
 
-// The bits of a layout on the device, and of the rows of ranges.
+// The bits of a block layout as a tensor, and the rows of bits that ranges use.
 struct Bits {
   std::vector<std::uint32_t> words, of_rows;
   explicit Bits(const Case& c) {
@@ -188,8 +189,8 @@ Outputs run(const Kernels& kernels, const Case& c, DType type, const Inputs& in,
   return out;
 }
 
-// sum (got - want)^2 / sum want^2, where what is wanted is not all but 0 (the gradient of a query that sees
-// one key is 0, a difference of numbers near 1); infinite when a number is not finite.
+// Returns sum (got - want)^2 / sum want^2, with a lower limit on the denominator: the gradient of a query
+// that sees one key is 0, computed as a difference of numbers near 1. Infinite if a number is not finite.
 double nmse(const Values& got, const Values& want, double floor = 0) {
   double error = 0, size = std::max(floor, 0.1 * static_cast<double>(want.size()));
   for (std::size_t i = 0; i < want.size(); ++i) {
@@ -214,10 +215,10 @@ void expect_right(const Case& c, DType type, double bound) {
   Values y, lse, dq, dk, dv, dbias;
   c.forward(y, lse, in.q, in.k, in.v, in.bias);
   c.backward(dq, dk, dv, dbias, in.dy, in.q, in.k, in.v, in.bias);
-  for (double& d : dbias) d += 0.25;  // what was there
-  double pairs = 0;                   // each gives to a sum that may cancel out
+  for (double& d : dbias) d += 0.25;  // the value before
+  double pairs = 0;                   // each adds to a sum that may cancel out
   c.for_each_query([&](auto, auto from, auto to, auto, auto) { pairs += static_cast<double>(to - from); });
-  // attention_ranges has no dropout, and its bias is that of causal queries
+  // attention_ranges has no dropout, and its bias has the distances of causal queries
   const bool ranged = c.dropout == 0 && (c.reach < 0 || c.causal);
   for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
     SCOPED_TRACE(describe(c, type, name));
@@ -262,7 +263,7 @@ Case with_dropout(Case c, double p) {
   c.random = Random{7}.with("attention");
   return c;
 }
-// Queries of the sequences of `c`, keys of these lengths.
+// Returns `c` with other keys, in sequences of these lengths.
 Case with_keys(Case c, const std::vector<std::int32_t>& lengths) {
   c.causal = false;
   c.key_starts = {0};
@@ -270,7 +271,7 @@ Case with_keys(Case c, const std::vector<std::int32_t>& lengths) {
   return c;
 }
 
-// Each block sees itself and some others.
+// A layout in which each block sees itself and some others.
 BlockLayout some_blocks(std::int64_t heads, std::int64_t blocks, std::int64_t block, double share) {
   BlockLayout layout(heads, blocks, block);
   std::mt19937 generator(3);
@@ -351,14 +352,14 @@ TEST(Attention, BiasByDistance) {
       expect_right(with_bias(make_case({4, 2, 16}, {1, 210, 64, 3}, causal), reach));
   expect_right(with_bias(make_case({3, 3, 20}, {130}, true, 40), 50));
   Case scaled = with_bias(make_case({2, 2, 8}, {70, 5}, false), 12);
-  scaled.scale = 1;  // T5's
+  scaled.scale = 1;  // as in T5
   expect_right(scaled);
 }
 TEST(Attention, KeysOfOtherTokens) {
   expect_right(with_keys(make_case({2, 2, 16}, {1, 64, 3, 70, 130, 0}), {70, 1, 64, 3, 65, 9}));
   expect_right(with_keys(make_case({4, 2, 40}, {5, 300}), {200, 33}));
 }
-// Each sees those from its own number on, less the window; the last queries see some only.
+// Query i sees the keys from i + 1 - window to i; the last queries see only some.
 TEST(Attention, WindowsOverKeysOfOtherTokens) {
   for (const std::int64_t w : {1, 2, 31, 63, 64, 65, 200})
     for (const std::int32_t queries : {1, 40, 130})
@@ -387,12 +388,12 @@ TEST(Attention, Blocks) {
       expect_right(with_blocks(make_case({4, 2, 16}, {17, 200}, false), own));
     }
   const BlockLayout few = some_blocks(2, 70, 16, 0.05);
-  expect_right(with_blocks(make_case({2, 2, 16}, {600}), few));  // more than a word of blocks
+  expect_right(with_blocks(make_case({2, 2, 16}, {600}), few));  // more blocks than bits in a word
   expect_right(with_blocks(make_case({2, 1, 16}, {210, 40}, true, 50), some_blocks(2, 20, 16, 0.5)));
   expect_right(with_blocks(with_bias(make_case({2, 2, 16}, {210, 40}, false), 30), few));
   expect_right(with_blocks(with_dropout(make_case({2, 2, 16}, {150}, false), 0.3), few));
 }
-// Kept as a whole, blocks change no bit; of sequences alike, those of a head are those of another.
+// If all blocks are kept, the result has the bits of dense attention.
 TEST(Attention, AllBlocksAreDenseAttention) {
   const BlockLayout all = some_blocks(1, 20, 16, 1);
   for (const Case& c : {make_case({4, 2, 24}, {210, 33}), make_case({2, 2, 24}, {210, 33}, false)})
@@ -408,7 +409,7 @@ TEST(Attention, AllBlocksAreDenseAttention) {
 
 TEST(Attention, ThreadsDoNotChangeABit) {
   const BlockLayout blocks = some_blocks(1, 30, 16, 0.3);
-  // few heads: the gradient goes in parts with three threads and in one go with one
+  // With few heads the gradient is split into parts with three threads, but not with one.
   for (const Case& c : {make_case({1, 1, 40}, {333}), make_case({4, 2, 40}, {290, 31, 70, 1}, true, 100),
                         make_case({8, 1, 24}, {400}, false), make_case({6, 6, 130}, {130, 70}),
                         with_dropout(with_bias(make_case({2, 1, 24}, {333, 80}), 90), 0.1),
@@ -427,7 +428,7 @@ TEST(Attention, LargeScoresStayFinite) {
   const Case c = make_case({2, 1, 64}, {150}, true, 90);
   for (const DType type : {DType::f32, DType::bf16, DType::f16})
     for (const double size : {30.0, 1e3, 1e4, 1e9}) {
-      if (type == DType::f16 && size > 1e3) continue;  // the gradients leave its range
+      if (type == DType::f16 && size > 1e3) continue;  // the gradients exceed its range
       const Inputs in(c, type, size);
       const double most = *std::max_element(in.v.begin(), in.v.end());
       Values y, lse;
@@ -451,7 +452,7 @@ TEST(Attention, NanIsNotHidden) {
   for (const auto& [name, kernels, bf16_dot] : all_kernels()) {
     const Outputs out = run(kernels, c, DType::f32, in, 1);
     for (const Values& y : {out.y.values(), out.by_range.values()}) {
-      EXPECT_TRUE(std::isfinite(y[69 * 16])) << name;  // it is in the future
+      EXPECT_TRUE(std::isfinite(y[69 * 16])) << name;  // the NaN is in a later key
       EXPECT_TRUE(std::isnan(y[70 * 16])) << name;
     }
   }
@@ -463,7 +464,7 @@ TEST(Attention, WorkspaceIsKnownBeforeTheFirstCall) {
   EXPECT_EQ(attention.workspace_bytes(), 3 << 23);
 }
 
-TEST(Attention, RefusesWhatDoesNotFit) {
+TEST(Attention, RefusesWrongShapes) {
   Team team(1);
   Attention attention(all_kernels().front().kernels, team);
   const Case c = make_case({1, 1, 4096}, {2});
@@ -475,7 +476,7 @@ TEST(Attention, RefusesWhatDoesNotFit) {
   beyond.count[1] = 3;
   const op::AttentionRanges refused{x, x, x, x, narrow.heads, beyond.tensors()};
   EXPECT_THROW(refused.check_indices(), InternalError);
-  // A layout of fewer blocks than a sequence has, and of other heads.
+  // A layout with fewer blocks than a sequence has, and one for other heads.
   for (const BlockLayout& layout : {some_blocks(1, 1, 16, 1), some_blocks(3, 2, 16, 1)}) {
     const Case blocks = with_blocks(make_case({2, 2, 8}, {20}), layout);
     const Padded y(DType::f32, 20, 16, 0), l(DType::f32, 2, 20, 0);

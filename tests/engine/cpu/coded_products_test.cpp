@@ -1,5 +1,5 @@
-// Products with a weight in 4 or 8 bits: on every target the very bits of products with the dense matrix that
-// it stands for where sums have one order, and near the sums in double.
+// Products with a weight in 4 or 8 bits. If sums have one order, they have the bits of products with the
+// dense matrix on every target; otherwise they are near sums in f64.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ std::vector<float> random_values(std::int64_t n, std::uint64_t seed) {
   return x;
 }
 
-// Matrix as a tensor of another type, alone in its memory: ASan sees every read beyond it.
+// A matrix of any type in its own memory, so that ASan detects reads beyond it.
 struct Matrix {
   std::vector<std::byte> memory;
   Tensor tensor;
@@ -67,7 +67,7 @@ struct Quantized {
   Quantized(const Quantized&) = delete;
 };
 
-// The same in 8 bits.
+// A weight in 8 bits.
 struct Int8 {
   std::vector<std::uint8_t> codes;
   std::vector<float> scales, dense;
@@ -98,7 +98,8 @@ struct Case {
 
 Shape shape_of(const Case& t) { return t.trans == Trans::yes ? Shape{t.cols, t.k} : Shape{t.k, t.cols}; }
 
-// y = x op(W) + u B + c, an adapter's term beside the weight's, both ways. Returns y.
+// Computes y = x op(W) + u B + c, where u B is an adapter's term, with the coded and with the dense weight.
+// Returns y.
 std::vector<std::byte> check(const auto& w, const Case& t, DType dtype, Products& products, Sums sums) {
   const bool tb = t.trans == Trans::yes;
   const Matrix dense(w.dense, w.matrix.shape, dtype);
@@ -115,7 +116,7 @@ std::vector<std::byte> check(const auto& w, const Case& t, DType dtype, Products
   if (sums == Sums::in_one_order) {
     EXPECT_EQ(y.memory, want.memory);
   }
-  // In any order, codes in 8 bits are summed as they are; their elements are not rounded to the type.
+  // With sums in any order, 8-bit codes are summed as integers; their elements are not rounded to the type.
   const bool exact_codes =
       sums == Sums::in_any_order && std::is_same_v<decltype(w), const Int8&> && tb && t.k % kInt8Block == 0;
   for (std::int64_t i = 0; i < t.rows; i += 3)
@@ -136,7 +137,8 @@ std::vector<std::byte> check(const auto& w, const Case& t, DType dtype, Products
   return y.memory;
 }
 
-// f(case, type, products) of every target. Rows of some are whole blocks, but depths begin anywhere.
+// Calls f(case, type, products) for every target. Rows of some matrices are multiples of a block; depths may
+// begin within one.
 void each_case(Sums sums, const auto& f) {
   Team team(2);
   for (const auto& kernels : all_kernels()) {
@@ -178,7 +180,7 @@ TEST(CodedProducts, EightBitsHaveTheBitsOfTheDenseMatrix) {
   });
 }
 
-// Few rows; what one row gives does not depend on the next.
+// Products of up to four rows. The result of a row does not depend on the other rows.
 TEST(CodedProducts, InAnyOrderAreNearTheSums) {
   each_case(Sums::in_any_order, [](const Case& t, DType dtype, Products& products) {
     if (t.rows > 4) return;
@@ -199,7 +201,7 @@ TEST(CodedProducts, InAnyOrderAreNearTheSums) {
 TEST(Int8, CodesAreTheNearest) {
   std::vector<float> x = {0, 127, -127, 1.5f, 2.5f, -0.49f};
   x.resize(64);
-  x.push_back(-2);  // a block of its own
+  x.push_back(-2);  // the first element of the second block
   const auto read = [&](const Tensor& to, std::int64_t first) {
     std::copy_n(x.data() + first, to.numel(), to.as<float>());
   };

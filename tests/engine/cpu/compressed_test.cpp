@@ -1,4 +1,4 @@
-// What ranks tell each other in few bits, and the step of 1-bit Adam, against the same in double precision.
+// Messages between ranks in few bits, and the step of 1-bit Adam, against the same in f64.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,7 +8,7 @@
 namespace ft::cpu {
 namespace {
 
-// f32 vectors of some lengths.
+// Runs the test with f32 vectors of several lengths.
 template <class Test>
 void each_length(Test run) {
   each_trial({{1, 1}, {1, 7}, {1, 64}, {1, 9001}, {1, 70000}}, [&](const Trial& s) {
@@ -62,7 +62,7 @@ TEST(Signs, AreSentWithOneMagnitudeAndTheRestIsKept) {
     const std::int64_t n = s.cols, bytes = (n + 7) / 8;
     Matrix &x = s.matrix(1), &bits = s.vector(bytes, DType::u8), &scale = s.vector(1, DType::f32),
            &squares = s.vector(1, DType::f64), &y = s.matrix(2);
-    x.set(0, 0, 0);  // whose sign is +
+    x.set(0, 0, 0);  // its sign counts as +
     const std::vector<double> before = x.values();
     std::vector<double> want = y.values();
     squares.set(0, 0, 9.0 * 4);
@@ -79,7 +79,7 @@ TEST(Signs, AreSentWithOneMagnitudeAndTheRestIsKept) {
   });
 }
 
-// The rows of messages: each has a scale, other bytes, and its bits.
+// The messages of several ranks are rows: each has a scale, other bytes, and its sign bits.
 TEST(Signs, OfSeveralRanksAreAddedUp) {
   each_length([](const Trial& s) {
     const std::int64_t n = s.cols, bytes = (n + 7) / 8, row = 8 + (bytes + 3) / 4 * 4;
@@ -105,7 +105,7 @@ TEST(Signs, OfSeveralRanksAreAddedUp) {
   });
 }
 
-// Sizes in whole blocks.
+// Runs the test with sizes in full blocks.
 template <class Test>
 void each_blocks(Test run) {
   each_trial({{1, 256}, {3, 512}, {2, 5120}}, [&](const Trial& s) { run(s); });
@@ -136,7 +136,7 @@ TEST(Blocks, AreWithinHalfAScale) {
           for (std::int64_t i = b * op::kWireBlock; i < (b + 1) * op::kWireBlock; ++i)
             worst = std::max(worst, std::abs(x.get(r, i) - y.get(r, i)) - scale / 2);
         }
-      EXPECT_LT(worst, 2 * std::sqrt(s.tolerance()));  // of a value up to 2
+      EXPECT_LT(worst, 2 * std::sqrt(s.tolerance()));  // of values up to 2
       const std::vector<double> before = y.values();
       s.ops.run(op::DecodeBlocks{.y = y, .codes = codes, .scales = scales, .bits = bits, .adds = true});
       std::vector<double> twice = before;
@@ -150,7 +150,7 @@ TEST(Blocks, LoseAsMuchOfNormalValuesAsTheyMay) {
   for (const auto& [bits, bound] : {std::pair{8, 8e-5}, {4, 0.03}}) {
     Matrix x(1, 65536, DType::f32), y(1, 65536, DType::f32), codes(1, 65536 * bits / 8, DType::u8),
         scales(1, 256, DType::f32);
-    for (std::int64_t i = 0; i < 65536; ++i) {  // twelve uniform numbers are as good as a normal one
+    for (std::int64_t i = 0; i < 65536; ++i) {  // twelve uniform numbers approximate a normal one
       double sum = -6;
       for (std::uint64_t j = 0; j < 3; ++j)
         for (const auto u : Random{7}.at(static_cast<std::uint64_t>(i) * 3 + j)) sum += to_uniform(u);
@@ -164,7 +164,7 @@ TEST(Blocks, LoseAsMuchOfNormalValuesAsTheyMay) {
   }
 }
 
-TEST(Blocks, OfWhatIsNotFiniteAreNotANumber) {
+TEST(Blocks, OfNonFiniteNumbersAreNan) {
   each_blocks([](const Trial& s) {
     for (const double bad :
          {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {

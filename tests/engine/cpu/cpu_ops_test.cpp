@@ -39,7 +39,7 @@ TEST(CpuOps, ProductsAndAttentionReachTheirKernels) {
   b.assign({5, 6, 7, 8});
   product(ops, y, {a, Trans::no, b, Trans::yes});
   EXPECT_EQ(y.values(), (std::vector<double>{17, 23, 39, 53}));
-  // Two sequences of one token: each sees itself only.
+  // Two sequences of one token: each sees only itself.
   Matrix q(2, 4, DType::f32), v(2, 2, DType::f32), out(2, 4, DType::f32), lse(2, 2, DType::f32);
   const std::vector<std::int32_t> starts{0, 1, 2};
   q.assign({1, 0, 0, 1, 2, 0, 0, 2});

@@ -8,7 +8,7 @@
 namespace ft::cpu {
 namespace {
 
-// What a value becomes when it is stored as `t`.
+// Returns v rounded to type t.
 double stored(double v, DType t) {
   Matrix m(1, 1, t);
   m.set(0, 0, v);
@@ -50,7 +50,7 @@ TEST(Elementwise, ScaleMultiplies) {
 
 TEST(Elementwise, SoftCapIsTheHyperbolicTangent) {
   each_trial([](const Trial& s) {
-    for (const double size : {0.01, 1.0, 40.0}) {  // of values, where the cap is 5
+    for (const double size : {0.01, 1.0, 40.0}) {  // magnitude of the values; the cap is 5
       Matrix &x = s.matrix(1), &y = s.matrix(2);
       x.randomize(3, size);
       s.ops.run(op::SoftCap{.y = y, .x = x, .cap = 5});
@@ -103,7 +103,7 @@ TEST(Elementwise, CopyTakesSpacedRows) {
 
 bool kept(Random random, std::uint64_t i, DropRule rule) { return rule.keeps(random.eight_at(i / 8), i % 8); }
 
-TEST(Elementwise, DropoutKeepsWhatItsNumbersSay) {
+TEST(Elementwise, DropoutFollowsItsRandomNumbers) {
   each_trial([](const Trial& s) {
     const float p = 0.3f;
     const DropRule rule(p);
@@ -118,7 +118,7 @@ TEST(Elementwise, DropoutKeepsWhatItsNumbersSay) {
     for (std::size_t i = 0; i < in.size(); ++i) ASSERT_EQ(out[i] == 0, want[i] == 0);
     s.ops.run(op::Dropout{.y = x, .x = x, .p = p, .random = random});  // in place
     EXPECT_EQ(x.values(), out);
-    Matrix& part = s.matrix(6);  // rows behind 37 others
+    Matrix& part = s.matrix(6);  // rows 37 and on
     s.ops.run(op::Dropout{.y = part, .x = part, .p = p, .random = random, .first_row = 37});
     const auto rest = part.values();
     for (std::size_t i = 0; i < in.size(); ++i) {
@@ -144,7 +144,8 @@ TEST(Elementwise, DropoutOfColumnsIsThatOfTheWhole) {
   });
 }
 
-// Rounding apart, of which it saves one: in f32 there is none between.
+// Dropout inside an operation gives the same as separate dropout, except for one rounding; in f32 there is
+// none.
 TEST(Elementwise, DropoutWithinOtherOperationsIsThatOfItsOwn) {
   each_trial([](const Trial& s) {
     const op::Drop drop{.p = 0.3f, .random = Random{42}.with("wo"), .first_row = 37};

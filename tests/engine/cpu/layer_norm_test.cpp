@@ -43,7 +43,7 @@ TEST(LayerNorm, AFarMeanDoesNotHideTheVariance) {
   });
 }
 
-TEST(LayerNorm, GradientsAddToWhatIsWanted) {
+TEST(LayerNorm, RequestedGradientsAreAdded) {
   each_trial([](const Trial& s) {
     Matrix &x = s.matrix(1), &y = s.matrix(2), &w = s.vector(s.cols, s.type, 3), &dy = s.matrix(4);
     Matrix &b = s.vector(s.cols, s.type, 5), &dx = s.matrix(6);
@@ -55,7 +55,7 @@ TEST(LayerNorm, GradientsAddToWhatIsWanted) {
     s.ops.run(op::LayerNormGrad{.dx = dx, .dy = dy, .x = x, .w = w, .mean = mean, .rstd = rstd});
     s.ops.run(op::LayerNormGrad{.dw = dw, .dy = dy, .x = x, .w = w, .mean = mean, .rstd = rstd});
     s.ops.run(op::LayerNormGrad{.db = db, .dy = dy, .x = x, .w = w, .mean = mean, .rstd = rstd});
-    // A single column's gradient is 0; what remains is rounding, times rstd = 1 / sqrt(eps).
+    // With one column the gradient is 0; the result is rounding, times rstd = 1 / sqrt(eps).
     EXPECT_LT(nmse(dx.values(), want_dx), s.cols == 1 ? std::max(1e-9, s.tolerance()) : s.tolerance());
     EXPECT_LT(nmse(dw.values(), want_dw), s.tolerance(DType::f32));
     EXPECT_LT(nmse(db.values(), want_db), s.tolerance(DType::f32));

@@ -1,4 +1,4 @@
-// Runs a test of CpuOps for every target, element type, size and spacing of rows, with one thread and with
+// Runs a test of CpuOps for every target, element type, size and gap between rows, with one thread and with
 // three: the results must be the same bytes, and nothing outside the tensors may change.
 #pragma once
 #include <gtest/gtest.h>
@@ -22,19 +22,19 @@ struct Trial {
   std::int64_t rows, cols, pad;
   std::list<Matrix>& made;
 
-  // A matrix of the setup's type and spacing; it is checked when the test ends.
+  // Returns a matrix of the trial's type and row gap; its guard bytes are checked when the test ends.
   Matrix& matrix(std::int64_t r, std::int64_t c, DType t) const { return made.emplace_back(r, c, t, pad); }
   Matrix& matrix(std::uint64_t seed, double spread = 2) const {
     return matrix(rows, cols, type).randomize(seed, spread);
   }
-  // A dense vector.
+  // Returns a dense vector.
   Matrix& vector(std::int64_t n, DType t) const { return made.emplace_back(1, n, t); }
   Matrix& vector(std::int64_t n, DType t, std::uint64_t seed) const { return vector(n, t).randomize(seed); }
   Matrix& indices(std::int64_t n, std::int64_t below) const {
     return vector(n, DType::i32).randomize_indices(77, below);
   }
-  // The squared relative error that rounding to `t` explains: at most (2^-8)^2 for bf16, (2^-11)^2 for f16;
-  // for f32 that of the arithmetic.
+  // Squared relative error of rounding to `t`: at most (2^-8)^2 for bf16 and (2^-11)^2 for f16; for f32 the
+  // error of the arithmetic.
   static double tolerance(DType t) { return t == DType::bf16 ? 1.6e-5 : t == DType::f16 ? 2.5e-7 : 1e-12; }
   double tolerance() const { return tolerance(type); }
 };

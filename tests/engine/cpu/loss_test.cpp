@@ -57,7 +57,7 @@ TEST(CrossEntropy, SmallProbabilitiesOfALargeVocabularyCount) {
   });
 }
 
-// The gradient of what was capped.
+// With a cap, the gradient is taken with respect to the logits before the cap.
 TEST(CrossEntropy, GradientGoesThroughTheCap) {
   each_trial({{1, 1}, {3, 5}, {5, 63}, {23, 1001}}, [](const Trial& s) {
     Matrix &logits = s.matrix(1, 8), &loss = s.vector(s.rows, DType::f32),
@@ -101,7 +101,8 @@ TEST(CrossEntropy, ARowsGradientIsTimesItsWeight) {
   });
 }
 
-// Columns of the rows give what the whole rows give, once the sums of all columns are known.
+// Losses and gradients of column ranges equal the results for complete rows, once the sums of all columns are
+// known.
 TEST(CrossEntropy, PartsOfRowsAreTheWhole) {
   each_trial({{1, 2}, {3, 5}, {5, 63}, {7, 1001}}, [](const Trial& s) {
     Matrix &logits = s.matrix(1, 8), &loss = s.vector(s.rows, DType::f32),
@@ -163,7 +164,7 @@ TEST(LogitStatistics, AreTheReference) {
         squares += p * p;
         entropy -= p > 0 ? p * std::log(p) : 0;
       }
-      const auto best = std::max_element(x.begin(), x.end()) - x.begin();  // of equal ones the first
+      const auto best = std::max_element(x.begin(), x.end()) - x.begin();  // the first of equal ones
       const double want[] = {entropy, sum / double(x.size()), double(best == std::int64_t(targets.get(0, r))),
                              std::log(squares)};
       for (int i = 0; i < 4; ++i) EXPECT_NEAR(y.get(0, 4 * r + i), want[i], 3e-5) << i;
@@ -171,7 +172,7 @@ TEST(LogitStatistics, AreTheReference) {
   });
 }
 
-// What op::Divergence computes of one row, in double precision.
+// Computes op::Divergence of one row in f64.
 double divergence(const std::vector<double>& x, const std::vector<double>& t, std::size_t target, double beta,
                   double temperature, double weight, double example) {
   const auto softmax = [](const std::vector<double>& v, double by) {
@@ -239,7 +240,8 @@ TEST(Divergence, LossAndGradientAreTheReference) {
   });
 }
 
-// Where both are sure of different tokens, what is compared vanishes.
+// Model and teacher are both sure, but of different tokens: each one's probability of the other's token
+// underflows.
 TEST(Divergence, StaysFiniteWhereProbabilitiesVanish) {
   for (const NamedKernels& named : all_kernels()) {
     CpuOps ops(1, named.kernels);
@@ -365,10 +367,10 @@ void expect_adam(bool decoupled) {
 
 TEST(AdamW, FollowsTheDoublePrecisionUpdate) { expect_adam(true); }
 
-// torch.optim.Adam's decay.
+// Weight decay as in torch.optim.Adam: added to the gradient.
 TEST(AdamW, WithDecayInTheGradientToo) { expect_adam(false); }
 
-// Where the update is exactly zero, as of what has no gradient, only the decay is left.
+// If the update is exactly zero, as for a zero gradient, only the weight decay remains.
 TEST(Lion, FollowsTheDoublePrecisionUpdate) {
   each_trial({{1, 7}, {3, 5000}}, [](const Trial& s) {
     if (s.type != DType::f32 || s.pad != 0) return;

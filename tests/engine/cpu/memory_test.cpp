@@ -1,4 +1,4 @@
-// Memory that a process may take: limits of control groups, and of its addresses.
+// Memory that a process may use: limits of control groups, and of its address space.
 #include "engine/cpu/memory.h"
 
 #include <gtest/gtest.h>

@@ -21,7 +21,7 @@ TEST(RmsNorm, IsTheReference) {
   });
 }
 
-TEST(RmsNorm, GradientAddsToWhatIsWanted) {
+TEST(RmsNorm, RequestedGradientsAreAdded) {
   each_trial([](const Trial& s) {
     Matrix &x = s.matrix(1), &y = s.matrix(2), &w = s.vector(s.cols, s.type, 3), &dy = s.matrix(4);
     Matrix &rstd = s.vector(s.rows, DType::f32), &dx = s.matrix(5), &dw = s.vector(s.cols, DType::f32, 6);
@@ -218,7 +218,7 @@ TEST(RowsByIndex, AWrongIndexIsAnErrorNotAnAccess) {
   Matrix table(4, 3, DType::f32), y(2, 3, DType::f32), ids(1, 2, DType::i32);
   for (const double wrong : {-1.0, 4.0}) {
     ids.assign({0, wrong});
-    if (wrong > 0) {  // negative ones are left out
+    if (wrong > 0) {  // negative ones are skipped
       EXPECT_THROW(ops.run(op::Embedding{.y = y, .ids = ids, .table = table}), InternalError);
       EXPECT_THROW(ops.run(op::EmbeddingGrad{.dtable = table, .ids = ids, .dy = y}), InternalError);
     }

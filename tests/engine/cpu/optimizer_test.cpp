@@ -1,4 +1,4 @@
-// Optimizers' steps against the same in double precision. AdamW, Lion and plain SGD are in loss_test.cpp.
+// Optimizers' steps against the same in f64. Tests of AdamW, Lion and plain SGD are in loss_test.cpp.
 #include <cmath>
 #include <functional>
 
@@ -10,8 +10,8 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-// Six steps with gradients of very different sizes, some zero. `states`: how many there are; reference(x, g,
-// step) updates x, the master and the states of one element; run(x, grad, step) makes the operation.
+// Runs six steps with gradients of very different sizes, some zero. `states`: number of states; reference(x,
+// g, step) updates x, the master and the states of one element; run(x, grad, step) makes the operation.
 template <class Run>
 void expect_steps(std::size_t states, const std::function<void(double*, double, int)>& reference,
                   const Run& run) {
@@ -116,12 +116,12 @@ TEST(RmsProp, FollowsTheDoublePrecisionUpdate) {
     for (const bool momentum : {false, true}) expect_rmsprop(centered, momentum);
 }
 
-// What is divided by a block's largest as here, and its nearest code.
+// Returns the code nearest to x / largest, divided as in the kernel.
 int code_of(float x, float largest, bool has_signs) {
   return dynamic_code(dynamic_bounds(has_signs).data(), x / largest);
 }
 
-// At all bounds between codes and next to them, and of numbers of all sizes. Without means over steps the
+// Tests all bounds between codes, their neighbours, and numbers of all sizes. With beta1 = beta2 = 0 the
 // states are the gradient, which has signs, and its square.
 TEST(EightBit, EveryNumberHasTheCodeThatTheSearchFinds) {
   std::vector<float> numbers;
@@ -175,8 +175,8 @@ TEST(EightBit, EveryNumberHasTheCodeThatTheSearchFinds) {
     }
 }
 
-// A block is the step in 32 bits on what the codes stand for, and then the nearest codes.
-TEST(EightBit, IsTheStepOfWhatTheCodesStandFor) {
+// A step in 8 bits is the step in 32 bits with the decoded states, followed by rounding to the nearest codes.
+TEST(EightBit, IsTheStepOfTheDecodedStates) {
   for (const NamedKernels& named : all_kernels())
     for (const std::int64_t n : {1, 255, 256, 700, 20000}) {
       SCOPED_TRACE(str(named.name, " ", n));

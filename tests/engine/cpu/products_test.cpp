@@ -1,4 +1,4 @@
-// Sums of products of every target against sums in double.
+// Sums of products of every target against sums in f64.
 #include "engine/cpu/products.h"
 #include "engine/core/error.h"
 
@@ -13,8 +13,8 @@
 namespace ft::cpu {
 namespace {
 
-// A matrix with rows `pad` elements further apart than dense, alone in its memory, so that ASan sees every
-// read beyond it; and guard elements between and after the rows.
+// A matrix with rows `pad` elements further apart than dense, in its own memory, so that ASan detects every
+// read beyond it, with guard elements between and after the rows.
 struct Matrix {
   Tensor tensor;
   std::vector<std::byte> memory;
@@ -45,7 +45,7 @@ struct Matrix {
     if (tensor.dtype == DType::f16) return to_float(tensor.as<f16>()[at]);
     return tensor.dtype == DType::f32 ? tensor.as<float>()[at] : to_float(tensor.as<bf16>()[at]);
   }
-  // True when no byte outside the matrix changed.
+  // Returns true if no byte outside the matrix has changed.
   bool guards_intact() const {
     const std::int64_t size = size_of(tensor.dtype), row = tensor.stride * size, used = tensor.cols() * size;
     for (std::int64_t i = 0; i < static_cast<std::int64_t>(memory.size()); ++i) {
@@ -102,7 +102,7 @@ struct Problem {
     if (t.c == C::bias || t.c == C::bias_of_operands)
       c_tensor = Tensor(c.tensor.data, c.tensor.dtype, {t.cols});
   }
-  // The exact sum, and the sum of absolute values, the measure of rounding errors.
+  // Returns the exact sum, and the sum of absolute values, which scales rounding errors.
   std::pair<double, double> exact(const Case& t, std::int64_t i, std::int64_t j) const {
     double sum = 0, size = 0;
     for (std::size_t e = 0; e < terms.size(); ++e)
@@ -120,7 +120,7 @@ struct Problem {
   }
 };
 
-// Made once: making one takes memory.
+// Products are created once, because creating them takes memory.
 Products& with_threads(const NamedKernels& k, int threads) {
   static std::map<int, Team> teams;
   static std::map<std::pair<std::string, int>, Products> all;
@@ -128,8 +128,8 @@ Products& with_threads(const NamedKernels& k, int threads) {
   return all.try_emplace({k.name, threads}, k.kernels.products, team).first->second;
 }
 
-// Runs a case on each of `all`, which must agree bitwise, and compares with the exact sums. `passes` is how
-// often the sum is rounded to y's type on its way.
+// Runs a case on each of `all`, which must agree bitwise, and compares with the exact sums. `passes` is the
+// number of times that the sum is rounded to y's type.
 void check(const Case& t, const std::string& name, const std::vector<Products*>& all, double passes = 1) {
   SCOPED_TRACE(name + " " + to_string(t));
   Problem p(t);
@@ -150,7 +150,7 @@ void check(const Case& t, const std::string& name, const std::vector<Products*>&
   for (std::int64_t i = 0; i < t.rows; ++i)
     for (std::int64_t j = 0; j < t.cols; ++j) {
       const auto [exact, size] = want[static_cast<std::size_t>(i * t.cols + j)];
-      // sums of f32: a few units of 2^-24 of the summed size; then half a unit of y
+      // sums in f32: a few units of 2^-24 of the summed size; then half a unit of y
       const double unit = t.y == DType::bf16 ? 0.0039064 : t.y == DType::f16 ? 0.00048831 : 0;
       const double rounding = passes > 1 ? size * unit * passes : std::abs(exact) * unit;
       const double bound = size * 6e-7 + rounding + (t.y == DType::f16 ? 3e-8 : 1e-30);
@@ -166,7 +166,7 @@ void check_all(const Case& t, std::initializer_list<int> thread_counts = {1, 2, 
 }
 
 constexpr DType kTypes[] = {DType::f32, DType::bf16, DType::f16};
-// Types of y for these operands.
+// Returns the types that y may have for these operands.
 std::vector<DType> results_of(DType operands) {
   if (operands == DType::f32) return {std::begin(kTypes), std::end(kTypes)};
   return {DType::f32, operands};
@@ -208,7 +208,7 @@ TEST(Products, LongSumsAndManyBlocks) {
   check_all({2, 1500, {9}, DType::bf16, DType::bf16, C::bias, 2});
 }
 
-// Computed as y^T = sum of b^T a^T: a few rows, and the gradients of an adapter.
+// Few rows or columns are computed as y^T = sum of b^T a^T; an adapter's gradients have such shapes.
 TEST(Products, FewRowsOrColumns) {
   for (const DType operands : kTypes)
     for (const DType y : results_of(operands))
@@ -220,12 +220,12 @@ TEST(Products, FewRowsOrColumns) {
   check_all({500, 16, {1100}, DType::bf16, DType::f32, C::same, 1}, {2});
 }
 
-TEST(Products, OtherRowsChangeNoBit) {  // few rows take a way of their own
+TEST(Products, OtherRowsChangeNoBit) {  // few rows take a separate code path
   for (const auto& k : all_kernels())
     for (const DType type : kTypes)
       for (const auto& [cols, depth] :
            {std::pair{70, 1100}, {5, 3}, {64, 1024}, {64, 2048}, {33, 31}, {129, 257}, {17, 40'000}}) {
-        const int pad = depth == 2048 ? 0 : 3;  // 2048: rows that meet in one set of the cache
+        const int pad = depth == 2048 ? 0 : 3;  // depth 2048: all rows map to one set of the cache
         Matrix w(cols, depth, type, pad), x(40, depth, type, 0), u(40, 16, type, 0), b(cols, 16, type, 0);
         Matrix all(40, cols, type, 1, true);
         std::uint64_t seed = 0;
@@ -268,7 +268,7 @@ TEST(Products, EmptySumsAreC) {  // the gradient of an adapter that saw no rows
   }
 }
 
-TEST(Products, RefusesWhatDoesNotFit) {
+TEST(Products, RefusesWrongShapes) {
   Matrix y(3, 5, DType::f32, 0), a(3, 4, DType::f32, 0), b(4, 5, DType::f32, 0), h(4, 5, DType::bf16, 0);
   const auto check = [&](Tensor x, Trans tx, Tensor w, Trans tw, Tensor c = {}) {
     const Term t{x, tx, w, tw};
@@ -291,8 +291,8 @@ TEST(Products, WorkspaceIsBoundedAndKnown) {
   }
 }
 
-// What CPUs with AMX do: every form of a call, large enough for oneDNN or not, and mixed. Where the CPU lacks
-// oneDNN's bf16 the own kernel takes over, which is to be right too.
+// Products on CPUs with AMX: every form of a call, large enough for oneDNN or not, and mixed. On a CPU
+// without oneDNN's bf16 ft's own kernel is used, which has to be right too.
 TEST(Products, ThroughOneDnn) {
   Team alone(1), three(3);
   Products one(kernels_of(best_target()).products, alone, {.f32 = true, .bf16 = true});
@@ -321,7 +321,7 @@ void expect_share(const std::string& name, Products& products, DType type, doubl
         for (const test::Matrix* m : share.matrices()) tensors.push_back(m->tensor);
         share.run(tensors, [&](const op::Products& op) { products.run(op); });
         EXPECT_GE(share.of_y(), share.in_pefts_order() - 0.01);
-        // oneDNN adds a bias first, in f32: there it rounds as PEFT's order does.
+        // oneDNN adds a bias first, in f32, and so rounds as PEFT's order does.
         if (!bias || type != DType::f32) {
           EXPECT_NEAR(share.of_y(), 1, 0.06);
         }
@@ -333,7 +333,7 @@ TEST(Products, AsMuchOfAnAdapterArrivesAsInPeftsOrder) {
     for (const DType type : {DType::bf16, DType::f16}) expect_share(k.name, with_threads(k, 2), type, 1);
 }
 
-// A CPU without oneDNN's bf16 shows with its f32 what is added first.
+// On a CPU without oneDNN's bf16, the test in f32 shows the order of the additions.
 TEST(Products, AsMuchOfAnAdapterArrivesThroughOneDnn) {
   Team team(2);
   Products products(kernels_of(best_target()).products, team, {.f32 = true, .bf16 = true});

@@ -1,5 +1,5 @@
-// Quantizing on every target, to the bit what the formulas of engine/core/four_bit.h say: for all types,
-// sizes and blocks, numbers exactly between two values, zeros, and what is not finite.
+// Quantizing on every target has the bits of the formulas of engine/core/four_bit.h: for all types, sizes and
+// blocks, numbers exactly between two values, zeros, and infinities and NaN.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -47,10 +47,10 @@ std::vector<Named> all_kernels() {
   return all;
 }
 
-// What is left of x in a type, and the kernel's result for it.
+// Compares the kernel's result for x, rounded to T, with the formulas.
 template <class T>
 void check(const Named& set, std::vector<float> x, FourBitBook book, std::size_t block) {
-  std::vector<T> narrow(x.size());  // its own memory: ASan sees every access beyond it
+  std::vector<T> narrow(x.size());  // its own memory: ASan detects every access beyond it
   for (std::size_t i = 0; i < x.size(); ++i) {
     from_float(narrow[i], x[i]);
     x[i] = to_float(narrow[i]);
@@ -80,7 +80,8 @@ TEST(QuantizeKernels, TheBitsOfTheFormulas) {
       }
 }
 
-// The bounds themselves, one more and one less; blocks of zeros; one so small that 1 / absmax is infinite.
+// The bounds between codes and their neighbours; blocks of zeros; a block so small that 1 / absmax is
+// infinite.
 TEST(QuantizeKernels, TiesZerosAndTheSmallestNumbers) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const FourBitBook book : {FourBitBook::nf4, FourBitBook::fp4}) {
@@ -95,7 +96,7 @@ TEST(QuantizeKernels, TiesZerosAndTheSmallestNumbers) {
   }
 }
 
-TEST(QuantizeKernels, WhatIsNotFiniteIsSeenWherever) {
+TEST(QuantizeKernels, NonFiniteNumbersAreFoundAnywhere) {
   for (const Named& set : all_kernels())
     for (const float bad : {std::nanf(""), INFINITY, -INFINITY})
       for (const std::size_t at : {0, 7, 40, 63, 64, 98}) {

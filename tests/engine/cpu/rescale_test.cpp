@@ -1,4 +1,4 @@
-// Magnitudes of rows, columns rescaled by them with their gradient, noise and columns by number, of every
+// Magnitudes of rows, columns rescaled by them with their gradient, noise and columns by index, of every
 // target.
 #include <cmath>
 
@@ -88,7 +88,7 @@ TEST(EmbeddingGrad, LeavesOutNegativeIdsAndPadding) {
   EXPECT_EQ(table.values(), (std::vector<double>{4, 5, 6, 5, 6, 7}));
 }
 
-TEST(Noise, IsWhatItsNumbersSay) {
+TEST(Noise, FollowsItsRandomNumbers) {
   each_trial([](const Trial& s) {
     const Random random = Random{42}.with("noise");
     Matrix& y = s.matrix(6);

@@ -34,7 +34,7 @@ TEST(Route, IsTheReferenceWithItsGradient) {
   for (const bool normalised : {false, true})
     each_trial(kRoutes, [&](const Trial& s) {
       const Routes r(s, normalised);
-      if (s.pad != 0) return;  // of i32 and f32 tensors only dense ones are taken
+      if (s.pad != 0) return;  // i32 and f32 tensors must be dense
       Matrix &dw = s.matrix(s.rows, r.k, DType::f32).randomize(2), &slope = s.vector(s.cols, DType::f32, 3);
       Matrix& dlogits = s.matrix(s.rows, s.cols, s.type);
       s.ops.run(op::RouteGrad{.dlogits = dlogits,
@@ -68,7 +68,7 @@ TEST(Route, IsTheReferenceWithItsGradient) {
     });
 }
 
-// The first of equal logits are chosen, and NaN still leaves experts that are there and differ.
+// Among equal logits the first are chosen; with NaN the chosen experts are still valid and different.
 TEST(Route, TiesAndNaN) {
   for (const NamedKernels& named : all_kernels()) {
     CpuOps ops(1, named.kernels);

@@ -1,4 +1,5 @@
-// The team of threads: every item once, no two at a time on one thread's workspace, whoever comes late.
+// The team of threads: every item is done once, and never two at a time on one thread's workspace, even if
+// threads are late.
 #include "engine/cpu/team.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +12,7 @@
 namespace ft::cpu {
 namespace {
 
-// How often each item was done, and that its thread was alone.
+// Counts how often each item was done, and overlaps on one thread.
 struct Done {
   explicit Done(std::int64_t items, int threads)
       : times(static_cast<std::size_t>(items)), busy(static_cast<std::size_t>(threads)) {}
@@ -41,8 +42,8 @@ TEST(Team, DoesEveryItemOnce) {
   }
 }
 
-// Loops follow each other closely: one that is over must not be entered, nor a thread that is still in it be
-// taken for one of the next.
+// With loops in quick succession, a thread must not enter a loop that is over, and a late thread must not be
+// counted in the next loop.
 TEST(Team, ManyShortLoops) {
   Team team(4);
   std::int64_t total = 0;
@@ -54,7 +55,7 @@ TEST(Team, ManyShortLoops) {
   EXPECT_EQ(total, 4 * std::int64_t{20000} * 19999 / 2 + 6 * 20000);
 }
 
-// Threads that have gone to sleep come again.
+// Threads that sleep between loops wake up.
 TEST(Team, WakesUp) {
   Team team(3);
   for (int i = 0; i < 5; ++i) {
@@ -63,8 +64,8 @@ TEST(Team, WakesUp) {
   }
 }
 
-// What one thread writes in a loop the others read in the next.
-TEST(Team, SeesWhatWasDone) {
+// Data that a thread writes in a loop is visible to all threads in the next loop.
+TEST(Team, SeesResultsOfEarlierLoops) {
   Team team(3);
   std::vector<std::int64_t> x(300, 0), y(300, 0);
   for (int loop = 1; loop < 300; ++loop) {

@@ -6,7 +6,7 @@
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-// Whole vectors, then a masked tail.
+// Full vectors, then a masked tail.
 template <class Y, class X, class F>
 void map(Y* y, const X* x, i64 n, F f) {
   i64 i = 0;

@@ -1,4 +1,5 @@
-// What vec_test.cpp runs of vec.h, words.h: a table of every target, as the kernels have.
+// The functions of vec.h and words.h that vec_test.cpp tests: a table for every target, like the kernels'
+// table.
 #pragma once
 #include <cstdint>
 

@@ -52,7 +52,7 @@ TEST(Vec, Exp2) {
 TEST(Vec, SixteenBitFormatsRoundLikeTheScalarCode) {
   std::vector<float> x{0.0f,    -0.0f, 1,     -1,    1.00390625f, 1.01171875f,
                        3.4e38f, kInf,  -kInf, 65519, 65520,       6e-8f};
-  for (std::uint32_t i = 0; i < 20011; ++i) {  // normal bf16 values and all halves between them
+  for (std::uint32_t i = 0; i < 20011; ++i) {  // normal bf16 values and all midpoints between them
     const std::uint32_t bits = (i * 214013u) % 0x7f000000u | 0x00800000u;
     x.push_back(__builtin_bit_cast(float, i % 3 ? bits : (bits & 0xffff0000u) | 0x8000u));
   }
@@ -77,7 +77,7 @@ TEST(Vec, SixteenBitFormatsRoundLikeTheScalarCode) {
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(back[i], to_float(b[i])) << name;
     p.from_f16(back.data(), h.data(), n);
     for (std::size_t i = 0; i < x.size(); ++i) ASSERT_EQ(back[i], to_float(h[i])) << name;
-    const float nan = __builtin_bit_cast(float, 0x7f800001u);  // its payload would round away
+    const float nan = __builtin_bit_cast(float, 0x7f800001u);  // its payload would be rounded away
     p.to_bf16(b.data(), &nan, 1);
     EXPECT_TRUE(std::isnan(to_float(b[0]))) << name;
   }
@@ -94,10 +94,10 @@ TEST(Vec, ReductionsOfAnyNumberOfLanes) {
     }
 }
 
-// Element i of a matrix, distinct for small matrices and exact in bf16.
+// Returns element i of a matrix, distinct in small matrices and exact in bf16.
 float value(std::int64_t i) { return static_cast<float>(i % 127 + 1); }
 
-// The word that holds elements e0 and e1 (pack 2) or e0 (pack 1) of a matrix of type t.
+// Returns the word that holds elements e0 and e1 (pack 2) or e0 (pack 1) of a matrix of type t.
 std::uint32_t word_of(std::int64_t pack, float e0, float e1) {
   if (pack == 1) return __builtin_bit_cast(std::uint32_t, e0);
   bf16 lo, hi;
@@ -110,7 +110,8 @@ template <class T>
 void check_words(const Named& named, std::int64_t rows, std::int64_t cols) {
   const VecProbe& p = named.probe;
   const std::int64_t ldx = cols + 3, pack = sizeof(T) == 2 ? p.pack_bf16 : 1;
-  std::vector<T> x(static_cast<std::size_t>((rows - 1) * ldx + cols));  // exact: ASan sees reads beyond
+  // exact size: ASan detects reads beyond
+  std::vector<T> x(static_cast<std::size_t>((rows - 1) * ldx + cols));
   for (std::int64_t i = 0; i < rows; ++i)
     for (std::int64_t j = 0; j < cols; ++j) from_float(x[i * ldx + j], value(i * cols + j));
   const auto at = [&](std::int64_t i, std::int64_t j) {

@@ -1,4 +1,4 @@
-// Parts of the steps of Adafactor and Muon against the same in double precision.
+// Parts of the steps of Adafactor and Muon against the same in f64.
 #include <cmath>
 
 #include "tests/engine/cpu/leaf_fixture.h"
@@ -101,7 +101,7 @@ TEST(Scale, MultipliesAndDividesByANorm) {
 
 TEST(Descend, ShortensUpdatesAboveTheThreshold) {
   for (const DType type : {DType::f32, DType::bf16})
-    for (const double squares : {-1.0, 4.0, 400.0})  // none; a root mean square of 0.2, and of 2
+    for (const double squares : {-1.0, 4.0, 400.0})  // no sum; a root mean square of 0.2, and of 2
       each_matrix([=](const Trial& s) {
         Matrix &p = s.matrix(1), &u = s.matrix(s.rows, s.cols, type).randomize(2),
                &sum = s.vector(1, DType::f64);

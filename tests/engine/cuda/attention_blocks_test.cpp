@@ -13,7 +13,7 @@ struct SparseCase {
   bool causal = true, of_each_head = false;
   std::int64_t window = 0, reach = -1;  // -1: no bias
   float dropout = 0;
-  int nth = 4;  // of the blocks beside a row's own is kept
+  int nth = 4;  // of the blocks other than a row's own, every nth is kept
 };
 
 BlockLayout layout_of(const SparseCase& c) {
@@ -31,7 +31,7 @@ std::vector<double> numbers(const std::vector<std::uint32_t>& bits) {
   return v;
 }
 
-// The rows of each head that sequences of up to `longest` tokens need.
+// Returns the rows of bits of each head that sequences of up to `longest` tokens need.
 std::vector<std::uint32_t> corner(const BlockLayout& layout, std::int64_t longest) {
   std::vector<std::uint32_t> bits;
   for (std::int64_t h = 0; h < layout.heads(); ++h)
@@ -96,7 +96,7 @@ TEST(CudaSparseAttention, HeadsOfTheirOwn) {
   expect_sparse_right(
       {.heads = {3, 3, 8}, .starts = {0, 100}, .block = 32, .causal = false, .of_each_head = true});
 }
-// On tensor cores several tiles of rows, and steps that none of a tile's rows needs.
+// On tensor cores: several tiles of rows, and steps of keys that no row of a tile needs.
 TEST(CudaSparseAttention, LongSequences) {
   for (const bool causal : {true, false})
     expect_sparse_right({.heads = {1, 1, 64}, .starts = {0, 450}, .block = 64, .causal = causal, .nth = 23},

@@ -1,4 +1,4 @@
-// Dropout's masks in attention: every number of them, in all kernels, as ft::Random itself says it.
+// Dropout's masks in attention: every decision of every kernel is the one of ft::Random.
 #include "tests/engine/cuda/both.h"
 
 namespace ft::cuda {
@@ -16,7 +16,7 @@ bool kept(std::int64_t row, std::int64_t head, std::int64_t heads, std::int64_t 
 std::int64_t first_of(std::int64_t row) { return row < kStarts[1] ? 0 : kStarts[1]; }
 std::int64_t length_of(std::int64_t row) { return row < kStarts[1] ? kStarts[1] : kStarts[2] - kStarts[1]; }
 
-// In each head, column n of a sequence's n-th row is 1.
+// Returns a matrix in which, in each head, column n of a sequence's n-th row is 1.
 Matrix one_hot(std::int64_t cols, std::int64_t width, DType type) {
   Matrix m(kStarts.back(), cols, type);
   for (std::int64_t row = 0; row < kStarts.back(); ++row)
@@ -29,11 +29,12 @@ Matrix all_equal(std::int64_t cols, DType type, double v) {
   return m;
 }
 
-// With queries of 0 all keys of a sequence have the same probability p. Let u = p / (1 - dropout). Then
-//   y is u in the columns of the keys that are kept, else 0, where values are one-hot;
-//   dv is u in the columns of the queries that keep a key, else 0, where dy is;
-//   dq is scale D u (kept - the share of keys that are kept), D being a head's columns, where keys are and
-//   values and dy are 1.
+// Finds the kept pairs from results. With queries of 0 all keys of a sequence have the same probability p.
+// Let u = p / (1 - dropout). Then
+//  y is u in the columns of the kept keys, else 0, if the values are one-hot;
+//  dv is u in the columns of the queries that keep the key, else 0, if dy is one-hot;
+//  dq is scale D u (kept - the share of kept keys), where D is the width of a head, if the keys are one-hot
+//  and values and dy are 1.
 class Masks {
  public:
   Masks(DType type, Heads heads, float dropout)
@@ -78,7 +79,7 @@ class Masks {
     dq.download(dq_);
   }
 
-  // Elements that say something else than ft::Random.
+  // Counts the elements that differ from ft::Random's decisions.
   int wrong() const {
     int n = 0;
     for (std::int64_t row = 0; row < kStarts.back(); ++row)
@@ -112,7 +113,7 @@ class Masks {
   Matrix y_, dv_, dq_;
 };
 
-TEST(CudaAttention, DropsWhatTheRandomNumbersSay) {
+TEST(CudaAttention, DropoutFollowsItsRandomNumbers) {
   for (const int capability : capabilities()) {
     SCOPED_TRACE(str("capability ", capability));
     set_capability(capability);

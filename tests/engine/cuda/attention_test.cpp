@@ -11,10 +11,10 @@ struct Case {
   std::vector<std::int32_t> lengths;
   bool causal = true;
   std::int64_t window = 0;
-  std::vector<std::int32_t> key_lengths{};  // cross-attention; empty: lengths
+  std::vector<std::int32_t> key_lengths{};  // for cross-attention; empty: lengths
   std::int64_t reach = -1;                  // of the bias; -1: none
   float dropout = 0;
-  double spread = 2;  // of the bias
+  double spread = 2;  // magnitude of the bias
   std::vector<DType> types{DType::f32, DType::bf16, DType::f16};
   float cap = 0;
 };
@@ -65,7 +65,7 @@ void expect_right(const Case& c) {
       for (const int capability : capabilities()) {
         SCOPED_TRACE(str("capability ", capability));
         set_capability(capability);
-        // The gradient of one number for all pairs is 0.
+        // With one bias for all pairs its gradient is 0.
         t.expect_same(call, c.reach == 0 ? 10 * rounding : rounding);
       }
       set_capability(8);
@@ -83,9 +83,11 @@ TEST(CudaAttention, SeveralTiles) {
   expect_right({{2, 1, 96}, {140, 3}, true, 70});
   expect_right({{1, 1, 24}, {280}, true, 65});
   expect_right({{1, 1, 64}, {150}, false, 30});
-  expect_right({.heads = {1, 1, 128}, .lengths = {330}, .types = {DType::bf16}});  // all slots, and again
+  // more tiles than there are slots
+  expect_right({.heads = {1, 1, 128}, .lengths = {330}, .types = {DType::bf16}});
 }
-// On tensor cores: all sides of the bias, heads that share keys, steps that begin at a window's edge.
+// On tensor cores: biases on all sides of the diagonal, heads that share keys, steps that begin at a window's
+// edge.
 TEST(CudaAttention, SeveralTilesWithABiasAndDropout) {
   const auto in = [](DType type, Case c) {
     c.types = {type};
@@ -96,11 +98,13 @@ TEST(CudaAttention, SeveralTilesWithABiasAndDropout) {
   in(DType::f16, {.heads = {1, 1, 40}, .lengths = {140}, .window = 30, .reach = 9, .dropout = 0.3f});
   in(DType::bf16,
      {.heads = {2, 1, 96}, .lengths = {140}, .causal = false, .key_lengths = {70}, .dropout = 0.5f});
-  // Rows that are not there do not count, though their bias alone makes them infinite.
+  // Rows beyond a sequence do not count, even if their bias alone makes their scores infinite.
   in(DType::bf16, {.heads = {2, 2, 16}, .lengths = {20, 3}, .causal = false, .reach = 30, .spread = 300});
-  in(DType::bf16, {.heads = {1, 1, 8}, .lengths = {9}, .reach = 200});  // more distances than fit: plain
+  // more distances than fit: the plain kernel
+  in(DType::bf16, {.heads = {1, 1, 8}, .lengths = {9}, .reach = 200});
 }
-// On Hopper by products of warpgroups: heads of up to 64 columns, which share no keys where there is a bias.
+// On Hopper, warpgroups compute the products of heads of up to 64 columns. With a bias, only of heads that do
+// not share keys.
 TEST(CudaAttention, SeveralTilesOfWarpgroupsWithABiasAndDropout) {
   const auto in = [](DType type, Case c) {
     c.types = {type};
@@ -114,7 +118,7 @@ TEST(CudaAttention, SeveralTilesOfWarpgroupsWithABiasAndDropout) {
   in(DType::bf16,
      {.heads = {2, 2, 40}, .lengths = {140}, .causal = false, .key_lengths = {70}, .dropout = 0.5f});
 }
-// Above 128 columns: smaller tiles, and a pass of its own for dv.
+// Heads above 128 columns: smaller tiles, and a separate pass for dv.
 TEST(CudaAttention, WideHeads) {
   const std::vector<DType> narrow{DType::bf16, DType::f16};
   const auto in = [&](Case c) {
@@ -127,8 +131,8 @@ TEST(CudaAttention, WideHeads) {
   in({.heads = {2, 1, 256}, .lengths = {130}, .cap = 2});
   in({.heads = {2, 1, 132}, .lengths = {80}});
   in({.heads = {1, 1, 200}, .lengths = {33, 40}, .causal = false, .key_lengths = {70, 5}});
-  in({.heads = {2, 1, 256}, .lengths = {40}, .dropout = 0.25f});             // plain
-  in({.heads = {1, 1, 256}, .lengths = {40}, .causal = false, .reach = 9});  // plain
+  in({.heads = {2, 1, 256}, .lengths = {40}, .dropout = 0.25f});             // the plain kernel
+  in({.heads = {1, 1, 256}, .lengths = {40}, .causal = false, .reach = 9});  // the plain kernel
 }
 TEST(CudaAttention, HeadWidths) {
   for (const std::int64_t d : {1, 3, 17, 64, 72, 80, 96, 100, 128, 256}) expect_right({{2, 1, d}, {21, 3}});

@@ -1,6 +1,6 @@
-// Runs a computation on the CPU and, kernels and all, on the CUDA backend compiled for the host: with threads
-// and blocks in three orders, which must give the same bytes, with guards around and between rows, which must
-// stay, and with results close to the CPU's.
+// Runs a computation on the CPU and, including its kernels, on the CUDA backend compiled for the host.
+// Threads and blocks run in three orders, which must give the same bytes. Guards around and between rows must
+// stay unchanged, and results must be close to the CPU's.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -20,22 +20,22 @@ namespace ft::cuda {
 using test::Matrix;
 using test::nmse;
 
-// In which order the host takes a block's threads and a grid's blocks, 0 being the plain one. On a GPU, which
-// has its own, it says nothing.
+// Sets the order of a block's threads and of a grid's blocks on the host; 0 is the plain one. Has no effect
+// on a GPU.
 constexpr int kOrders = 3;
 void set_order(int);
-// The GPUs that attention has kernels of its own for, by their compute capability, of which the host is one
-// at a time, at first 8. A GPU is what it is.
+// The compute capabilities for which attention has different kernels. On the host, tests set one of them, 8
+// at first. On a GPU, its own capability is the only one.
 std::vector<int> capabilities();
 void set_capability(int);
-// Whether there is NCCL; on the host a stand-in is put in its place.
+// Returns true if NCCL is installed; on the host, installs its stand-in.
 bool use_nccl();
 
-// So little that every loop over it goes round.
+// Workspaces so small that every loop over them runs several times.
 constexpr CudaWorkspace kSmall{
     .blas = 4096, .dense = 8192, .delta = 2048, .tiles = 65536, .staging = 8192, .cache = 4096};
 
-// A matrix on the GPU, as far apart and as aligned as on the host.
+// A copy of a matrix on the GPU, with the same stride and alignment as on the host.
 class OnGpu {
  public:
   OnGpu(Ops& ops, const Matrix& m, std::int64_t offset) : ops_(ops) {
@@ -57,8 +57,9 @@ class OnGpu {
   std::int64_t bytes_;
 };
 
-// Error over all elements together, relative to their squares, or to those of numbers around 0.3: the
-// gradient of a query that sees one key is a difference of numbers near 1, so it consists of rounding only.
+// Returns the squared error over all elements, relative to the larger of their squares and of squares of
+// numbers around 0.3. The lower limit is for the gradient of a query that sees one key: it is a difference of
+// numbers near 1 and consists of rounding only.
 inline double difference(const std::vector<double>& got, const std::vector<double>& want) {
   double squares = 0;
   for (const double w : want) squares += w * w;
@@ -84,7 +85,8 @@ struct Trial {
   }
   static double rounding(DType t) { return t == DType::bf16 ? 1.6e-5 : t == DType::f16 ? 2.5e-7 : 1e-12; }
 
-  // The matrices in the order in which they were made are the call's tensors. The CPU's results stay in them.
+  // The call's tensors are the matrices in the order in which they were made. Afterwards these hold the CPU's
+  // results.
   void expect_same(const Call& call) { expect_same(call, rounding(type)); }
   void expect_same(const Call& call, double tolerance) {
     auto ops = make_cuda_ops(0, sizes);

@@ -1,4 +1,4 @@
-// Boxes, barriers and clusters as their stand-ins have them, and mistakes that these find.
+// Boxes, barriers and clusters of the stand-in for a GPU, and mistakes that it finds.
 #include "engine/cuda/kernels/tma.cuh"
 #include "engine/cuda/kernels/wgmma.cuh"
 #include "tests/engine/cuda/on_both.h"
@@ -11,16 +11,16 @@ constexpr unsigned kBarriers = kStages * 2 * kPanelBytes,
                    kStagesAndBarriers = kBarriers + kStages * 16 + kSpare;
 enum class Mistake {
   nothing,
-  other_parity,       // the phase before is waited for
+  other_parity,       // waits for the previous phase
   no_wait_for_boxes,  // before products
-  no_wait_to_refill,  // a stage
+  no_wait_to_refill,  // before a stage is refilled
   early_release,      // of a stage that products still read
-  fewer_bytes,        // are announced than come
+  fewer_bytes,        // fewer bytes are announced than arrive
   unshown_barriers,
   no_barriers,
   written_barrier,
   odd_place,     // of a box
-  other_swizzle  // rows are read as if they were not mixed
+  other_swizzle  // reads rows as if they were not swizzled
 };
 
 struct Stages {
@@ -70,7 +70,7 @@ __device__ void sums_up(float* y, const Stages& stages, Mistake mistake) {
     y[(row + i % 4 / 2 * 8) * kSide + i / 4 * 8 + 2 * lane.t + i % 2] = d[i / 4][i % 4];
 }
 
-// y (64, 64) = a b^T.
+// Computes y (64, 64) = a b^T.
 __global__ void multiplies_boxes(float* y, const __grid_constant__ TensorMap a,
                                  const __grid_constant__ TensorMap b, Mistake mistake) {
   const Stages stages{shared_panels()};
@@ -111,7 +111,8 @@ class Boxes : public testing::Test {
            map_of(a.tensor, kSide), map_of(b.tensor, kSide), mistake);
     return y.values(s);
   }
-  // The fault found in one of the orders, of which one is another each time, or that numbers are wrong.
+  // Returns the fault found in one of the orders, "wrong numbers" if the result is wrong, or "nothing". Tries
+  // several times, because one of the orders is random.
   std::string found(Mistake mistake) {
     constexpr int kTimes = 20;
     for (int i = 0; i < kTimes; ++i)
@@ -147,7 +148,7 @@ TEST_F(Boxes, MistakesAreFound) {
   EXPECT_EQ(found(Mistake::other_swizzle), "a product's operand is not swizzled by 128 bytes (block 0,0,0)");
 }
 
-// The second block of two sends to both.
+// The second block of two fetches a box for both.
 enum class Sending { rightly, by_a_block_that_does_not_wait, with_no_meeting_at_first };
 __global__ void sends(float* y, const __grid_constant__ TensorMap map, Sending how) {
   const Stages stages{shared_panels()};

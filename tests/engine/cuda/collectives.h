@@ -1,4 +1,4 @@
-// What ranks get from collectives, on whatever they compute.
+// Results of collectives, for Ops of any device.
 #pragma once
 #include <cstring>
 #include <initializer_list>
@@ -11,7 +11,8 @@ namespace ft::cuda {
 
 using Bytes = std::vector<std::byte>;
 
-// Numbers of very different sizes, other ones on every rank: another order of a sum is another sum.
+// Returns numbers of very different sizes that differ between ranks, so that another order of a sum gives
+// another result.
 inline Bytes values(DType type, int rank, std::int64_t n) {
   Bytes out(static_cast<std::size_t>(n * size_of(type)));
   for (std::int64_t i = 0; i < n; ++i) {
@@ -28,7 +29,7 @@ inline Bytes values(DType type, int rank, std::int64_t n) {
   return out;
 }
 
-// Memory of the Ops with these numbers in it.
+// Memory of the Ops, filled with these numbers.
 class There {
  public:
   There(Ops& ops, DType type, const Bytes& from)
@@ -51,7 +52,7 @@ class There {
   Tensor tensor;
 };
 
-// All results of all collectives, one after another; sums are of these types.
+// Returns the results of all collectives, one after another; sums are of these types.
 inline Bytes results(Ops& ops, Communicator& c, std::initializer_list<DType> types) {
   Bytes out;
   for (const DType type : types)
@@ -63,7 +64,7 @@ inline Bytes results(Ops& ops, Communicator& c, std::initializer_list<DType> typ
       c.all_gather(gathered.tensor, mine.tensor);
       gathered.download(out);
       c.reduce_scatter(mine.tensor, all.tensor);
-      c.reduce_scatter(own(all), all.tensor);  // into its own piece
+      c.reduce_scatter(own(all), all.tensor);  // into the rank's part of the input
       c.all_gather(all.tensor, own(all));
       c.all_reduce(whole.tensor);
       for (const There* t : {&all, &mine, &whole}) t->download(out);

@@ -1,4 +1,4 @@
-// What ranks tell each other in few bits, and the step of 1-bit Adam: the CUDA backend beside the CPU's.
+// Messages between ranks in few bits, and the step of 1-bit Adam: the CUDA backend against the CPU's.
 #include "tests/engine/cuda/both.h"
 
 namespace ft::cuda {

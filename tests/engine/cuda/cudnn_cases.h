@@ -1,4 +1,4 @@
-// Attentions that cuDNN takes, of every kind, and what Ops make of them.
+// An attention of every kind that cuDNN computes, and its results with given Ops.
 #pragma once
 #include "tests/engine/cuda/both.h"
 #include "tests/support/attention_pair.h"
@@ -18,7 +18,7 @@ struct CudnnCase {
                key_starts.empty() ? "" : ", cross", window ? ", window" : "", reach ? ", bias" : "");
   }
 
-  // All tensors of a forward and a gradient: q, k, v, dy, y, lse, dq, dk, dv, and the bias.
+  // Returns all tensors of a forward pass and a gradient: q, k, v, dy, y, lse, dq, dk, dv, and the bias.
   std::vector<std::vector<double>> results(Ops& ops) const {
     const std::int64_t rows = starts.back(), keys = key_starts.empty() ? rows : key_starts.back(),
                        width = heads.query * heads.width, key_width = heads.key_value * heads.width;

@@ -1,4 +1,4 @@
-// On a GPU: attention by cuDNN beside ft's own, where cuDNN takes the shape and where it does not.
+// On a GPU: attention by cuDNN against ft's own kernels, for shapes that cuDNN takes and for others.
 #include "engine/cuda/cuda_ops.h"
 #include "engine/ops/ops.h"
 #include "tests/engine/cuda/cudnn_cases.h"

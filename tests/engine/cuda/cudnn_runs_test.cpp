@@ -1,4 +1,4 @@
-// Which sequences cuDNN computes together, and the offsets it gets.
+// The sequences that cuDNN computes together, and the offsets that it gets.
 #include "engine/cuda/cudnn/cudnn_runs.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,8 @@ namespace {
 using Starts = std::vector<std::int32_t>;
 using Told = std::vector<std::int64_t>;
 
-// Runs as {ragged, batch, rows, keys, sequences ...}; room: the most scores of all of a run's sequences.
+// Returns runs as {ragged, batch, rows, keys, sequences ...}. `room`: highest number of scores of all of a
+// run's sequences.
 std::vector<Told> runs_of(const Starts& starts, std::int64_t room = 1 << 30, const Starts& key_starts = {}) {
   std::vector<Told> all;
   const auto fits = [&](const CudnnRun& r) { return r.batch * r.rows * r.keys <= room; };
@@ -24,7 +25,7 @@ std::vector<Told> runs_of(const Starts& starts, std::int64_t room = 1 << 30, con
 
 TEST(CudnnRuns, SequencesOfOneLengthRunTogether) {
   EXPECT_EQ(runs_of({0, 384}), (std::vector<Told>{{0, 1, 384, 384, 0}}));
-  // No place for an empty sequence: powers of two that there are.
+  // Seven sequences of one length make runs of 4, 2 and 1, so that no run contains an empty sequence.
   EXPECT_EQ(runs_of({0, 128, 256, 384, 512, 640, 768, 896}),
             (std::vector<Told>{{0, 4, 128, 128, 0, 1, 2, 3}, {0, 2, 128, 128, 4, 5}, {0, 1, 128, 128, 6}}));
   EXPECT_EQ(runs_of({0, 256, 512}, 1 << 30, {0, 128, 256}), (std::vector<Told>{{0, 2, 256, 128, 0, 1}}));

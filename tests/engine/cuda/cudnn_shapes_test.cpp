@@ -1,5 +1,5 @@
-// Every attention that ft asks cuDNN for is planned by cuDNN itself for GPUs that are described, not there:
-// whether there is a plan, and the memory that it needs.
+// For every attention that ft requests, cuDNN itself makes plans for described, absent GPUs. Tests whether
+// there is a plan, and the memory that it needs.
 #include "engine/cuda/cudnn/cudnn_shapes.h"
 
 #include <dlfcn.h>
@@ -13,7 +13,8 @@ namespace {
 
 struct Described {
   const char* name;
-  int capability, processors, shared;  // 10 x major + minor; bytes of shared memory that a block may have
+  // 10 x major + minor; multiprocessors; bytes of shared memory that a block may have
+  int capability, processors, shared;
 };
 constexpr Described kGpus[] = {{"A100", 80, 108, 166912},
                                {"H200", 90, 132, 232448},
@@ -52,12 +53,12 @@ struct Wanted {
                kind & kF16 ? ", f16" : "", kind & kRagged ? ", ragged" : "", kind & kCausal ? ", causal" : "",
                kind & kWindow ? ", window" : "", kind & kBias ? ", bias" : "", gradient ? ", gradient" : "");
   }
-  // Size of the workspace, in addition to the plan's: see Parts in cudnn_attention.cpp.
+  // Returns the size of the workspace in addition to the plan's: see Parts in cudnn_attention.cpp.
   std::int64_t beside() const {
     return (1 << 20) + 2 * (batch * heads * rows * 4 + 256) + (kind & kBias ? heads * rows * keys * 2 : 0);
   }
 };
-// One of each kind that ft asks for, and the largest.
+// A shape of each kind that ft requests, and the largest shape.
 constexpr Wanted kWanted[] = {
     {1, 4096, 4096, 32, 32, 128, kCausal},
     {2, 896, 896, 12, 4, 64, kCausal},
@@ -88,7 +89,7 @@ TEST_P(CudnnShapes, HavePlans) {
   for (const Wanted& w : kWanted)
     for (const bool gradient : {false, true}) {
       const std::string name = w.name(gradient);
-      // Where there is none, ft's own kernels do it.
+      // Without a plan, ft's own kernels compute the gradient.
       const int capability = GetParam().capability;
       const bool expected =
           !gradient || !(w.kind & kRagged) || capability == 90 || (capability == 100 && !(w.kind & kBias));

@@ -1,4 +1,4 @@
-// Attention by cuDNN, with its graphs computed operation by operation on the host: beside the CPU's.
+// Attention by cuDNN, with its graphs computed operation by operation on the host, against the CPU's.
 #include "tests/cuda_on_cpu/cudnn_graphs.h"
 
 #include "tests/engine/cuda/cudnn_cases.h"
@@ -9,11 +9,11 @@ namespace {
 std::unique_ptr<Ops> with_cudnn(std::int64_t bytes) {
   CudaWorkspace w = kSmall;
   w.cudnn = bytes;
-  w.delta = 16384;  // enough for what ft's own kernels compute
+  w.delta = 16384;  // enough for gradients by ft's own kernels
   return make_cuda_ops(0, w);
 }
 
-// How many plans a forward and its gradient have run; what they give is the CPU's.
+// Returns how many plans a forward pass and its gradient have run; compares the results with the CPU's.
 int runs_of(const CudnnCase& c, std::int64_t bytes) {
   static cpu::CpuOps cpu(2);
   const auto ops = with_cudnn(bytes);
@@ -31,8 +31,8 @@ TEST(CudnnOnCpu, IsTheCpusAttention) {
   }
 }
 
-// 300 rows are padded to 512 and need 1 MiB of scores for each sequence, and less beside; both together fit
-// in the forward.
+// 300 rows are padded to 512. A gradient needs 1 MiB of scores for each sequence, and some smaller memory. A
+// forward pass needs less and takes both sequences at once.
 TEST(CudnnOnCpu, TakesAsManySequencesAsFit) {
   const CudnnCase c{.starts = {0, 300, 600}, .heads = {2, 2, 64}};
   EXPECT_EQ(runs_of(c, 4 << 20), 1 + 1);
@@ -41,7 +41,7 @@ TEST(CudnnOnCpu, TakesAsManySequencesAsFit) {
   EXPECT_EQ(runs_of(c, 1 << 19), 0);
 }
 
-// Layers of a batch, and batches one after another, with other plans and other places.
+// Layers of one batch, and batches in turn that need other plans and other offsets.
 TEST(CudnnOnCpu, BatchesTakeTurns) {
   const auto ops = with_cudnn(8 << 20);
   static cpu::CpuOps cpu(2);
@@ -54,7 +54,7 @@ TEST(CudnnOnCpu, BatchesTakeTurns) {
   }
 }
 
-TEST(CudnnOnCpu, LeavesToFtsOwnWhatItDoesNotTake) {
+TEST(CudnnOnCpu, LeavesOtherAttentionToFtsKernels) {
   EXPECT_EQ(runs_of({.starts = {0, 40}, .heads = {1, 1, 64}, .type = DType::f32}, 8 << 20), 0);
   EXPECT_EQ(runs_of({.starts = {0, 20}, .heads = {1, 1, 136}}, 8 << 20), 0);
   EXPECT_EQ(runs_of({.starts = {0, 20}, .heads = {1, 1, 36}}, 8 << 20), 0);

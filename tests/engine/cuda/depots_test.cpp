@@ -1,5 +1,5 @@
-// What a GPU keeps in the host's memory or in a file: the same training to the bit, stepped by the host, with
-// copies that nobody waits for too early.
+// Parameters and states of a GPU in the host's memory or in a file: the same training to the bit, with steps
+// on the host and copies that are waited for as late as possible.
 #include <filesystem>
 
 #include "engine/cuda/gpu_depots.h"
@@ -43,8 +43,8 @@ ZeroOptions options_of(const Case& c) {
           .early = c.states != Home::device};
 }
 
-// Each unit: a trained weight, a small trained one, a frozen one. Its gradient is its value, the frozen one's
-// and a number, so that a value that has come too late, or changed too early, shows.
+// Each unit has a trained weight, a small trained one and a frozen one. The weight's gradient is its value +
+// the frozen one's + a number, so that a value that arrives too late, or changes too early, shows.
 struct Toy {
   explicit Toy(DType dtype) {
     for (int u = 0; u < kUnits; ++u)
@@ -99,7 +99,7 @@ EarlyStep adam(double grad_scale, int step, bool previous) {
           previous};
 }
 
-// What a rank does; on NullOps too, to plan.
+// The steps of a rank; on NullOps for planning.
 void steps(const Case& c, Ops& ops, ParameterStore& store, Toy& toy, Tensor wide, int rank, int count) {
   for (int s = 0; s < count; ++s) {
     std::optional<EarlyStep> early;
@@ -135,7 +135,7 @@ TransientMemory planned(const Case& c) {
   toy.add_units(store);
   store.reserve(kMeasured);
   steps(c, null, store, toy, {null.allocate(0).get(), DType::f32, {20'000}}, 0, 2);
-  store.each_run([](const FlatRun&) {});  // what loads does it as well
+  store.each_run([](const FlatRun&) {});  // loading visits the runs too
   return store.transient();
 }
 
@@ -169,7 +169,7 @@ void train(const Case& c, Ops& ops, Communicator& comm, Outcome& outcome) {
       masters.insert(masters.end(), v.as<float>(), v.as<float>() + v.numel());
     });
   });
-  // The values follow from the masters.
+  // Appends the values, which are computed from the masters.
   for (int u = 0; u < kUnits; ++u) {
     const Use use(store, u, false);
     std::vector<float> value(static_cast<std::size_t>(toy.at(u, 0).shape.numel()));
@@ -197,7 +197,7 @@ Outcome run(const Case& c) {
   return outcome;
 }
 
-using Ranks = std::pair<int, int>;  // how many, and the stage
+using Ranks = std::pair<int, int>;  // number of ranks, and the stage
 class GpuHomes : public testing::TestWithParam<std::tuple<Ranks, DType>> {};
 INSTANTIATE_TEST_SUITE_P(Depots, GpuHomes,
                          testing::Combine(testing::Values(Ranks{1, 0}, Ranks{2, 1}, Ranks{2, 2}, Ranks{2, 3}),
@@ -242,7 +242,8 @@ TEST_P(GpuHomes, DelayedStepsAreTheSameInEach) {
   EXPECT_TRUE(run(c).masters == want.masters);
 }
 
-// A tensor of several pieces, the last one short: up and down again, each element once and in its place.
+// A tensor of several pieces, the last one short, is copied to the device and back: each element once and to
+// its place.
 TEST(HostPieces, BringATensorOfAnySizeToADeviceAndBack) {
   const auto ops = make_cuda_ops(0, kSmall);
   const std::int64_t n = (std::int64_t{5} << 19) + 3;

@@ -1,4 +1,5 @@
-// Codes in 8 bits as kernels find them, against the search that defines them, wherever they might differ.
+// Codes in 8 bits by the kernels against the search that defines them, for all numbers where they might
+// differ.
 #include "engine/cuda/kernels/dynamic_codes.cuh"
 
 #include <cmath>
@@ -9,7 +10,7 @@
 namespace ft::cuda {
 namespace {
 
-// y: numbers on the way in, codes on the way out.
+// y holds the numbers before, and their codes afterwards.
 __global__ void find_codes(float* y, const float* map, int n) {
   auto& codes = shared_memory<DynamicCodes>();
   codes.make(map);
@@ -22,7 +23,7 @@ __global__ void divide(float* y, const float* by, int n) {
     y[i] = Divisor(by[i]).under(y[i]);
 }
 
-// A kernel's results of numbers and `others`.
+// Returns a kernel's results for numbers x and `others`.
 std::vector<float> computed(void (*kernel)(float*, const float*, int), const std::vector<float>& x,
                             const std::vector<float>& others) {
   const Stream s;

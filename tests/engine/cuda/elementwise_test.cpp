@@ -208,7 +208,7 @@ TEST(CudaElementwise, Optimizers) {
     }
 }
 
-// States in 8 bits: the same codes as the host's.
+// With states in 8 bits, codes are the same as the host's.
 TEST(CudaElementwise, OptimizersInEightBits) {
   for (const std::int64_t n : {1, 256, 700, 5000}) {
     Trial t;
@@ -248,7 +248,7 @@ TEST(CudaElementwise, OptimizersInEightBits) {
   }
 }
 
-// With as few and as many states as there may be.
+// With the smallest and the largest number of states.
 TEST(CudaElementwise, OptimizersWithDecayInTheGradient) {
   for (const std::int64_t n : {1, 7, 2048, 2051}) {
     Trial t;

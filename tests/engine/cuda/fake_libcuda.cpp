@@ -1,5 +1,5 @@
-// Replaces the driver while cuDNN makes plans for an absent GPU: it wants to load what it has compiled, and
-// never runs it.
+// Replaces the driver while cuDNN makes plans for an absent GPU: cuDNN loads the kernels that it compiles,
+// but never runs them.
 namespace {
 
 int give(void** p) {

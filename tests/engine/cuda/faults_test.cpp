@@ -1,4 +1,4 @@
-// What the host's stand-in for a GPU finds: mistakes planted in kernels.
+// Mistakes planted in kernels are found by the host's stand-in for a GPU.
 #include "tests/cuda_on_cpu/nccl.h"
 #include "tests/engine/cuda/both.h"
 #include "tests/engine/cuda/planted.h"
@@ -33,7 +33,7 @@ __global__ void races_between_warps(float* y) {
   float* s = shared_memory<Numbers<64>>().at;
   const float sum = warp_sum(static_cast<float>(threadIdx.x));
   if (threadIdx.x % 32 == 0) s[threadIdx.x / 32] = sum;
-  y[threadIdx.x] = s[0] + s[1];  // no barrier
+  y[threadIdx.x] = s[0] + s[1];  // no barrier before the read
 }
 __global__ void races_between_blocks(float* y) { y[threadIdx.x] = static_cast<float>(blockIdx.x); }
 
@@ -163,7 +163,7 @@ TEST(Faults, CopiesOfTheWrongKind) {
   EXPECT_THROW(cudaMemcpyAsync(y.get(), host.data(), 4, cudaMemcpyDeviceToDevice, stream), Fault);
 }
 
-TEST(Memory, OfTheDriverIsWhatIsUsedBesideOurs) {
+TEST(Memory, OfTheDriverIsTheUsedMemoryThatFtDidNotAllocate) {
   constexpr std::int64_t kMiB = 1 << 20;
   const auto ops = make_cuda_ops(0, kSmall);
   const Buffer ours = ops->allocate(300 * kMiB);
@@ -172,7 +172,7 @@ TEST(Memory, OfTheDriverIsWhatIsUsedBesideOurs) {
     return ops->driver_memory();
   };
   EXPECT_EQ(with(500 * kMiB), 500 * kMiB);
-  EXPECT_EQ(with(10000 * kMiB), CudaWorkspace::kDriver);  // another program's
+  EXPECT_EQ(with(10000 * kMiB), CudaWorkspace::kDriver);  // used by another program
   cuda_on_cpu::set_used(0);
   EXPECT_EQ(ops->driver_memory(), 0);
 }

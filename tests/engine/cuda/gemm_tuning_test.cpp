@@ -1,5 +1,5 @@
-// training.gemm_tuning: the fastest of the algorithms that are right is found, kept in the file and used, by
-// one process and by several.
+// training.gemm_tuning: the fastest of the algorithms with right results is found, kept in the file and used,
+// by one process and by several.
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ std::vector<json> lines_of(const std::string& file) {
   return lines;
 }
 
-// What cuBLASLt was asked for by `work`.
+// Returns the calls of cuBLASLt that `work` makes.
 template <class Work>
 LtCalls calls_of(const Work& work) {
   const LtCalls before = lt_calls();
@@ -48,7 +48,7 @@ struct Product {
   enum class Plus : std::uint8_t { nothing, itself, another } plus = Plus::nothing;
 };
 
-// y with what surrounds it, after the product was computed `times` times.
+// Returns y, including the elements around it, after computing the product `times` times.
 Matrix compute(Ops& ops, const Product& p, int times = 1) {
   Matrix y(p.m, p.n, p.result, p.pad), a(p.m, p.k, p.type, p.pad), b(p.n, p.k, p.type, p.pad),
       c(p.m, p.n, p.result, p.pad);
@@ -62,14 +62,14 @@ Matrix compute(Ops& ops, const Product& p, int times = 1) {
   gy.download(y);
   return y;
 }
-// The same by Ops of their own, as another process would.
+// Uses new Ops, as another process would.
 Matrix compute(const std::string& file, const Product& p, int times = 1) {
   return compute(*make_cuda_ops(0, kSmall, file), p, times);
 }
 
 const GemmMachine kMachine{};
 const auto kAny = [](const AlgorithmBytes&) { return true; };
-// How often an algorithm runs while it is timed: one that is slow in the first round, and the others.
+// Number of runs of an algorithm while it is timed: of one that is slow in the first round, and of others.
 constexpr int kSlow = 1 + 4, kTimed = 1 + 5 * 4;
 
 TEST(GemmTuning, TheFastestThatIsRightIsUsedAndKept) {
@@ -78,7 +78,7 @@ TEST(GemmTuning, TheFastestThatIsRightIsUsedAndKept) {
   LtCalls calls = calls_of([&] { compute(file, {}, 3); });
   EXPECT_EQ(calls.heuristics, 1);
   EXPECT_EQ(calls.products, (std::array{kSlow, 0, kTimed + 3, kTimed, 0, 0}));
-  // At odd addresses that one is wrong.
+  // At odd addresses algorithm 2 is wrong.
   calls = calls_of([&] { compute(file, {.offset = 1}, 3); });
   EXPECT_EQ(calls.products, (std::array{kSlow, 0, 0, kTimed + 3, 0, 0}));
 
@@ -100,7 +100,7 @@ TEST(GemmTuning, TheFastestThatIsRightIsUsedAndKept) {
   EXPECT_EQ(lines[1]["microseconds"], (json{40.0, 12.0, nullptr}));
 }
 
-// Algorithm 3 is slower than 2, but its runs would be timed on a faster clock if all of 2's came before.
+// Algorithm 3 is slower than 2. If all runs of 2 came first, the runs of 3 would be timed on a faster clock.
 TEST(GemmTuning, AClockThatDriftsDoesNotDecide) {
   const TempFolder folder;
   cuda_on_cpu::quicken_products(1.06);
@@ -110,7 +110,7 @@ TEST(GemmTuning, AClockThatDriftsDoesNotDecide) {
   EXPECT_EQ(calls.products[3], kTimed);
 }
 
-TEST(GemmTuning, WhatIsInTheFileIsNotTimed) {
+TEST(GemmTuning, ProductsInTheFileAreNotTimed) {
   const TempFolder folder;
   const std::string file = folder / "tuned.jsonl";
   compute(file, {});
@@ -127,7 +127,7 @@ TEST(GemmTuning, WithoutAFileItIsCublasLtsChoice) {
   EXPECT_EQ(calls.products, (std::array{2, 0, 0, 0, 0, 0}));
 }
 
-// Batches of all lengths: the rows of y, or those that a gradient sums over.
+// Batches of all lengths: the length is the number of rows of y, or of rows that a gradient sums over.
 TEST(Gemm, EverNewLengthsAskAndKeepLittle) {
   const auto ops = make_cuda_ops(0, kSmall);
   constexpr std::int64_t kMost = 5000;
@@ -145,7 +145,7 @@ TEST(Gemm, EverNewLengthsAskAndKeepLittle) {
   });
   EXPECT_LE(calls.heuristics, 2 * (32 + 8 * 16));
   EXPECT_LE(calls.descriptors, 4096);
-  // Those that were forgotten and those that were not have the algorithm that they had.
+  // All lengths keep their algorithm, even if their descriptors have been dropped.
   calls = calls_of([&] {
     for (const std::int64_t rows : {1, 31, 33, 1000, 4999}) batch(rows);
   });
@@ -209,8 +209,8 @@ TEST(GemmTuning, LinesOfAnotherMachineStay) {
   other("align_a", 16);
 }
 
-// Another number in an algorithm's bytes: one that wants too much memory, one that the addresses are wrong
-// for, one whose sums have no fixed order, none at all.
+// Algorithms with another number in their bytes: one needs too much memory, one is wrong for these addresses,
+// one has sums without a fixed order, one does not exist.
 TEST(GemmTuning, AnAlgorithmThatIsNotForTheProductIsTimedAgain) {
   const TempFolder folder;
   const std::string file = folder / "tuned.jsonl";
@@ -286,7 +286,7 @@ TEST(GemmTuning, AFileThatCannotBeWrittenIsRefusedAtOnce) {
   EXPECT_EQ(error("/dev/null"), begin + "/dev/null is not a file");
 }
 
-// The superuser may write anywhere, so the test becomes nobody for a while.
+// The superuser may write anywhere, so the test runs as nobody for a while.
 TEST(GemmTuning, AReadOnlyFolderIsRefusedAtOnce) {
   const TempFolder folder;
   const std::string file = folder.write("read_only/tuned.jsonl", "");
@@ -338,7 +338,7 @@ TEST(GemmFile, MayBeEmptiedWhileItIsInUse) {
   EXPECT_EQ(lines_of(folder / "f").size(), 2u);
 }
 
-// All have measured the same, and come to write it at once.
+// All threads have measured the same product and write its line at the same time.
 TEST(GemmFile, ManyWritersAgree) {
   const TempFolder folder;
   constexpr std::size_t kWriters = 4, kKeys = 60;

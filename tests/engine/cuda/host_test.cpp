@@ -1,4 +1,5 @@
-// The host around kernels: it asks CUDA for more shared memory once, and does not sleep through short waits.
+// The host code around kernels: it asks CUDA for more shared memory once, and does not sleep during short
+// waits.
 #include <sys/resource.h>
 
 #include "engine/cuda/gpu.h"

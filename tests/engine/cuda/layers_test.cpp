@@ -1,4 +1,4 @@
-// Norms, rotary positions, rows by number and the loss of the CUDA backend against the CPU's.
+// Norms, rotary positions, rows by index and the loss of the CUDA backend against the CPU's.
 #include "tests/engine/cuda/both.h"
 
 namespace ft::cuda {
@@ -75,7 +75,7 @@ TEST(CudaLayers, LayerNormGradientsAddUp) {
     });
 }
 
-// Rows of which a block cannot keep all at once, or ends within a pack of a thread.
+// Rows that a block cannot keep completely, and rows whose end is within a pack of a thread.
 TEST(CudaLayers, NormsOfLongRows) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16})
     for (const auto& [cols, offset] :
@@ -95,7 +95,7 @@ TEST(CudaLayers, NormsOfLongRows) {
     }
 }
 
-// A row alone has the bits that it has among others.
+// A row alone gives the same bits as among others.
 TEST(CudaLayers, ANormOfARowDoesNotDependOnTheOthers) {
   for (const std::int64_t cols : {1024, 4096, 1030}) {
     auto ops = make_cuda_ops(0, kSmall);
@@ -145,7 +145,7 @@ TEST(CudaLayers, RopeAndItsTranspose) {
                              .positions = Tensor(x[3].data, DType::i32, {4}),
                              .head_width = width,
                              .sign = -1});
-            if (width < 16) return;  // of a quarter of each head
+            if (width < 16) return;  // rotates a quarter of each head
             ops.run(op::Rope{.x = x[0],
                              .cos = Tensor(x[1].data, DType::f32, {30, width / 8}),
                              .sin = Tensor(x[2].data, DType::f32, {30, width / 8}),
@@ -205,14 +205,14 @@ TEST(CudaLayers, EmbeddingGradientHasTheCpusBits) {
           },
           0);
     });
-  Trial some{DType::f32, 4, 20};  // a negative id belongs to no row
+  Trial some{DType::f32, 4, 20};  // a negative id has no row
   some.matrix(11, 20, DType::f32).randomize(1);
   some.vector(4, DType::i32).assign({3, -1, 3, -5});
   some.matrix(2);
   some.expect_same(
       [](Ops& ops, const Tensors& x) { ops.run(op::EmbeddingGrad{.dtable = x[0], .ids = x[1], .dy = x[2]}); },
       0);
-  Trial padded{DType::f32, 6, 20};  // nor does that of padding
+  Trial padded{DType::f32, 6, 20};  // padding has no gradient
   padded.matrix(11, 20, DType::f32).randomize(1);
   padded.vector(6, DType::i32).assign({3, 7, 3, 0, 7, 0});
   padded.matrix(2);
@@ -251,7 +251,8 @@ TEST(CudaLayers, CrossEntropyAndItsGradientInPlace) {
     });
 }
 
-// Rows of which a block keeps all, and a part, with targets in what it keeps and in what it reads again.
+// Rows that a block keeps completely or partly, with targets in the kept part and in the part that it reads
+// again.
 TEST(CudaLayers, CrossEntropyOfManyClasses) {
   for (const DType type : {DType::f32, DType::bf16})
     for (const std::int64_t cols : {8208, 33000}) {
@@ -272,7 +273,7 @@ TEST(CudaLayers, CrossEntropyOfManyClasses) {
     }
 }
 
-TEST(CudaLayers, WeighedRowsAndWhatTheirLogitsShow) {
+TEST(CudaLayers, WeightedRowsAndLogitStatistics) {
   each_trial([](Trial& t) {
     t.vector(t.rows, DType::f32);
     t.matrix(t.rows, op::LogitStatistics::kCount, DType::f32);
@@ -340,7 +341,7 @@ TEST(CudaLayers, CrossEntropyOfInfiniteAndNanLogits) {
   Trial t{DType::f32, 3, 2500};
   t.vector(3, DType::f32);
   Matrix& logits = t.matrix(1);
-  for (std::int64_t i = 0; i < 2400; ++i) logits.set(0, i, -HUGE_VAL);  // whole threads see nothing else
+  for (std::int64_t i = 0; i < 2400; ++i) logits.set(0, i, -HUGE_VAL);  // some threads see only -inf
   logits.set(1, 7, 1e30);
   t.vector(3, DType::i32).assign({2450, 7, 0});
   t.expect_same([](Ops& ops, const Tensors& x) {
@@ -358,7 +359,7 @@ TEST(CudaLayers, CrossEntropyOfInfiniteAndNanLogits) {
   EXPECT_TRUE(std::isnan(loss.get(0, 0)));
 }
 
-// An out-of-range access is skipped, and reported when somebody waits for the GPU.
+// An out-of-range access is skipped, and reported when the host waits for the GPU.
 TEST(CudaLayers, AWrongIndexIsAnInternalError) {
   struct WrongCall {
     const char* words;
@@ -414,7 +415,7 @@ TEST(CudaLayers, AWrongIndexIsAnInternalError) {
     }
 }
 
-// It is said once, with the module that met it.
+// The error is reported once, and names the module in which it occurred.
 TEST(CudaLayers, AWrongIndexIsNamedAndForgotten) {
   auto ops = make_cuda_ops(0, kSmall);
   Matrix table(4, 8, DType::f32), ids(1, 2, DType::i32), y(2, 8, DType::f32);

@@ -1,4 +1,4 @@
-// The gradients of narrow matrices in one read of dy, with whole numbers, so that sums are exact.
+// The gradients of narrow matrices in one pass over dy, with whole numbers, so that sums are exact.
 #include "engine/cuda/kernels/narrow_grad.h"
 
 #include "tests/engine/cuda/on_both.h"

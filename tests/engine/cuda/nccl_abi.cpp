@@ -1,4 +1,4 @@
-// Compiles when engine/cuda/nccl/nccl.h says the same as NVIDIA's header.
+// Compiles only if engine/cuda/nccl/nccl.h agrees with NVIDIA's header.
 #include <nccl.h>
 
 #include <type_traits>
@@ -20,7 +20,7 @@ static_assert(same_number<ncclSuccess, NcclResult::success> &&
               same_number<ncclBfloat16, NcclType::bf16>);
 static_assert(sizeof(ncclResult_t) == sizeof(NcclResult) && sizeof(ncclDataType_t) == sizeof(NcclType) &&
               sizeof(ncclUniqueId) == sizeof(NcclId));
-// Later versions have more behind these; their sizes say how much there is.
+// Later versions have more members at the end; the size tells NCCL how many.
 static_assert(sizeof(NcclConfig) <= sizeof(ncclConfig_t) &&
               offsetof(NcclConfig, magic) == offsetof(ncclConfig_t, magic) &&
               offsetof(NcclConfig, version) == offsetof(ncclConfig_t, version) &&
@@ -29,7 +29,7 @@ static_assert(sizeof(NcclConfig) <= sizeof(ncclConfig_t) &&
               offsetof(NcclConfig, split_share) == offsetof(ncclConfig_t, splitShare));
 static_assert(NCCL_CONFIG_UNDEF_INT == NcclConfig::kUsual);
 
-// The same parameters, but for names of types.
+// Returns true if both functions have the same number of parameters.
 template <class F>
 constexpr int arity = 0;
 template <class R, class... A>

@@ -1,4 +1,4 @@
-// NVIDIA's own NCCL, where it is installed: that it has what ft looks for, and answers without a GPU.
+// NVIDIA's own NCCL, if installed: it has the functions that ft looks up, and works without a GPU.
 #include <gtest/gtest.h>
 
 #include <cstring>

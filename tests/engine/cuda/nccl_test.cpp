@@ -1,5 +1,5 @@
-// NCCL's collectives beside the computation, with a stand-in for NCCL whose ranks are threads with a GPU
-// each; and what becomes of a run when one of them is lost.
+// NCCL's collectives during computation, with a stand-in for NCCL whose ranks are threads with a GPU each,
+// and runs that lose a rank.
 #include <gtest/gtest.h>
 
 #include "engine/core/environment.h"
@@ -26,7 +26,7 @@ class Nccl : public testing::Test {
   }
 };
 
-constexpr std::int64_t kBucket = 150;  // elements that travel in 16 bits at once: sums go in pieces
+constexpr std::int64_t kBucket = 150;  // elements that are sent in 16 bits at once: sums go in pieces
 
 std::vector<std::exception_ptr> catching(int ranks, double seconds,
                                          const std::function<void(Ops&, Communicator&)>& body,
@@ -42,7 +42,7 @@ void on_gpus(int ranks, const std::function<void(Ops&, Communicator&)>& body, co
   rethrow_first(catching(ranks, 20, body, wire));
 }
 
-// NVLink's switches would add up in an order that differs from run to run.
+// NVLink's switches add up in an order that differs from run to run, so ft turns them off by default.
 TEST_F(Nccl, SumsInSwitchesAreTheUsersChoice) {
   const auto started_with = [](const char* algorithms, const char* nvls) {
     set_variable("NCCL_ALGO", algorithms);
@@ -56,7 +56,7 @@ TEST_F(Nccl, SumsInSwitchesAreTheUsersChoice) {
   EXPECT_EQ(started_with("", ""), "0");
 }
 
-// Two numbers have one sum, in whatever order and however often it is rounded.
+// Two numbers have one sum in either order.
 TEST_F(Nccl, TwoRanksHaveTheBitsOfCpus) {
   for (const Wire& wire : {Wire{}, Wire{DType::bf16, 2}, Wire{DType::f16, 0.25f}}) {
     std::vector<Bytes> cpu(2), gpu(2);
@@ -75,7 +75,7 @@ TEST_F(Nccl, TwoRanksHaveTheBitsOfCpus) {
   }
 }
 
-// Three are rounded twice on the way: bf16 keeps 8 bits.
+// With three ranks sums are rounded twice on the way; bf16 keeps 8 bits.
 TEST_F(Nccl, SumsIn16BitsAreNearly) {
   const auto body = [](Ops& ops, Communicator& c) {
     There x(ops, DType::f32, values(DType::f32, c.rank(), 500));
@@ -104,7 +104,7 @@ TEST_F(Nccl, SumsInBf16AreRefused) {
   });
 }
 
-TEST_F(Nccl, SendsWhatThePlanSays) {
+TEST_F(Nccl, SendsThePlannedBytes) {
   for (const Wire& wire : {Wire{}, Wire{DType::bf16, 3}}) {
     const auto body = [&](Ops& ops, Communicator& c) {
       There all(ops, DType::f32, values(DType::f32, c.rank(), 3000)), mine(ops, DType::f32, Bytes(4000));
@@ -122,8 +122,8 @@ TEST_F(Nccl, SendsWhatThePlanSays) {
   }
 }
 
-// Each collective sees what was computed before it was started, and what comes after finish() its result;
-// groups of ranks take turns with the whole world.
+// A collective sees results of operations before start(), and operations after finish() see its result.
+// Groups of ranks take turns with the world.
 TEST_F(Nccl, WaitsForTheComputationAndIsWaitedFor) {
   on_gpus(4, [](Ops& ops, Communicator& c) {
     const auto pair = c.split({.members = {c.rank() / 2 * 2, c.rank() / 2 * 2 + 1}});
@@ -150,7 +150,7 @@ TEST_F(Nccl, WaitsForTheComputationAndIsWaitedFor) {
   });
 }
 
-// Two units, trained for some steps under a stage; what rank 0 has in the end.
+// Trains two units for three steps in a ZeRO stage. Returns rank 0's weights at the end.
 std::vector<float> trained(Ops& ops, Communicator& comm, int stage) {
   std::vector<Parameter> p(4);
   for (std::size_t i = 0; i < p.size(); ++i) {
@@ -215,7 +215,7 @@ TEST_F(Nccl, StagesTrainAlike) {
   for (const std::size_t stage : {1, 2, 3}) EXPECT_EQ(got[stage], got[0]) << stage;
 }
 
-// Steps of one collective each, which every rank waits for.
+// Steps with one collective each; every rank waits for it.
 void steps(Ops& ops, Communicator& c, int count, const std::function<void(int step)>& before = {}) {
   There x(ops, DType::f32, values(DType::f32, c.rank(), 1000));
   for (int i = 1; i <= count; ++i) {
@@ -263,7 +263,7 @@ TEST_F(Nccl, ARankThatDoesNotComeIsNamedInTime) {
   }
 }
 
-// All hosts have asked for it, and one GPU never begins.
+// All hosts have launched the collective, but one GPU never begins it.
 TEST_F(Nccl, ACollectiveThatNeverEndsEndsTheRun) {
   cuda_on_cpu::nccl_fault({.rank = 1, .after = 2, .stuck = true});
   const auto start = Clock::now();

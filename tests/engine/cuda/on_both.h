@@ -1,4 +1,4 @@
-// Matrices of tests of kernels, on the host's stand-in for a GPU and beside it.
+// Matrices for tests of kernels, on the host's stand-in for a GPU and in the host's memory.
 #pragma once
 #include "tests/engine/cuda/planted.h"
 
@@ -6,7 +6,7 @@ namespace ft::cuda {
 
 constexpr Order kAllOrders[] = {Order::forward, Order::backward, Order::shuffled};
 
-// A matrix on the host and on the GPU, with bytes that are no numbers between its rows.
+// A matrix on the host and on the GPU, with NaN bytes between its rows.
 class OnBoth {
  public:
   OnBoth(std::int64_t rows, std::int64_t cols, DType type, std::int64_t pad)
@@ -15,7 +15,7 @@ class OnBoth {
         device_((bytes_ + 3) / 4) {
     tensor = Tensor(reinterpret_cast<std::byte*>(device_.get()), type, {rows, cols}, cols + pad);
   }
-  // Whole numbers in [-most, most], times `unit`.
+  // Fills in whole numbers in [-most, most], times `unit`.
   OnBoth& fill(int seed, int most, double unit = 1) {
     int i = seed;
     for (std::int64_t r = 0; r < host.tensor.rows(); ++r)

@@ -1,4 +1,4 @@
-// On a GPU: it takes threads and blocks in its own order.
+// Functions of both.h on a GPU, which takes threads and blocks in its own order.
 #include "engine/cuda/nccl/nccl_communicator.h"
 #include "tests/engine/cuda/both.h"
 

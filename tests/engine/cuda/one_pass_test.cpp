@@ -1,5 +1,5 @@
-// Sums of products in one pass on the host's stand-in for Hopper, with whole numbers, so that sums are exact
-// and only the last rounding is left: what it must be to the bit.
+// Sums of products in one pass on the host's stand-in for Hopper. With whole numbers, sums are exact and only
+// the last rounding remains, so results must agree to the bit.
 #include "engine/cuda/kernels/products_wgmma.h"
 
 #include "tests/engine/cuda/on_both.h"
@@ -27,7 +27,7 @@ struct SumFactors {
         b(c.b_down ? k : c.n, c.b_down ? c.n : k, c.operands, c.pad_b) {}
 };
 
-// Runs a case, compares it with sums in f64, rounded once, and returns its result.
+// Runs a case, compares it with sums in f64 that are rounded once, and returns its result.
 class SumInOnePass {
  public:
   explicit SumInOnePass(const SumCase& c) : c_(c), y_(c.m, c.n, c.result, c.pad) {
@@ -149,14 +149,14 @@ TEST_F(OnePassOfProducts, OfOddSizes) {
     for (const bool down : {false, true}) {
       SCOPED_TRACE(str(m, " x ", n, " x ", k, " ", down));
       const auto to_eight = [](std::int64_t x) { return (8 - x % 8) % 8; };
-      // Rows of all three matrices begin at multiples of eight elements if their pads say so.
+      // With these gaps, rows of all three matrices begin at multiples of eight elements.
       SumCase c{.m = m, .n = n, .depths = {k}, .b_down = down, .added = Added::y_itself};
       c.pad_a = to_eight(k), c.pad_b = to_eight(down ? n : k), c.pad = to_eight(n);
       for (const Order order : kAllOrders) SumInOnePass(c).run(order);
     }
 }
 
-// Rows of y, with rows that are random numbers.
+// Returns the first rows of y.
 std::vector<double> first_rows(std::vector<double> all, std::int64_t rows, std::int64_t columns) {
   all.resize(static_cast<std::size_t>(rows * columns));
   return all;

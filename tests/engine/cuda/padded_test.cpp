@@ -1,4 +1,4 @@
-// What is laid out for cuDNN's attention: numbers of rows, padded and back, and a bias of all pairs.
+// Data for cuDNN's attention: rows padded per sequence and back, and the bias of all pairs.
 #include "engine/cuda/gpu.h"
 #include "engine/cuda/kernels/kernels.h"
 #include "tests/engine/cuda/both.h"
@@ -9,7 +9,8 @@ namespace {
 constexpr std::int64_t kHeads = 3, kRows = 600, kBound = 290, kBatch = 4;
 const std::vector<double> kFirst{5, 40, 330, 590}, kCount{1, 290, 257, 0};  // the last sequence is empty
 
-// What is in row `row` of sequence s and head h, padded to kBound rows, when packed has row numbers.
+// Row `row` of sequence s and head h, padded to kBound rows. pad_rows fills in `padded`, unpad_rows fills in
+// `packed`.
 struct PaddedNumbers {
   Matrix packed{kHeads, kRows, DType::f32}, padded{kBatch * kHeads, kBound, DType::f32};
   Matrix first{1, kBatch, DType::i32}, count{1, kBatch, DType::i32};
@@ -43,7 +44,7 @@ TEST(CudaPadded, RowsGoToTheirSequenceAndBack) {
           const double want = there ? n.packed.get(h, std::int64_t(kFirst[s]) + row) : 0;
           ASSERT_EQ(n.padded.get(std::int64_t(s) * kHeads + h, row), want) << s << " " << h << " " << row;
         }
-    // What no sequence has stays as it is; padding is not looked at.
+    // Rows that belong to no sequence stay unchanged; padding is not read.
     n.packed.randomize(2);
     const std::vector<double> before = n.packed.values();
     n.run(order, false);

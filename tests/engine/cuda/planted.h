@@ -1,5 +1,4 @@
-// Kernels of tests, on the host's stand-in for a GPU: what they leave in 64 numbers, or what is wrong with
-// them.
+// Runs test kernels on the host's stand-in for a GPU. Returns the 64 numbers that they write, or the fault.
 #pragma once
 #include <cstring>
 #include <string>
@@ -52,7 +51,7 @@ class Memory {
   void* data_ = nullptr;
 };
 
-// The results of the three orders of threads.
+// Returns the results for the three orders of threads.
 template <class... Arguments>
 std::vector<std::vector<float>> in_each_order(void (*kernel)(float*, Arguments...), Arguments... arguments) {
   std::vector<std::vector<float>> all;
@@ -71,7 +70,7 @@ inline bool same(const std::vector<float>& a, const std::vector<float>& b) {
   return std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Errors in a kernel are reported when its turn comes.
+// Returns the fault of a kernel, which is thrown when the kernel runs.
 template <class... Arguments>
 std::string fault_of(std::size_t shared, unsigned threads, void (*kernel)(float*, Arguments...),
                      Arguments... arguments) {

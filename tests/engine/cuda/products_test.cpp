@@ -1,5 +1,5 @@
 // Sums of products of the CUDA backend against the CPU's: every transposition, several terms, residuals,
-// biases, what is left of small terms, weights in 4 bits in parts.
+// biases, the loss of small terms in rounding, weights in 4 bits in parts.
 #include "engine/formats/four_bit.h"
 #include "tests/engine/cuda/both.h"
 #include "tests/support/adapter_share.h"
@@ -101,8 +101,8 @@ TEST(CudaProducts, ABiasForEveryRow) {
     });
 }
 
-// Products of NVIDIA's cuBLASLt are rounded before y is added to them: of 0.001 in bf16 0.80 to 0.82 arrived
-// on an H200.
+// cuBLASLt rounds a product before it adds y to it. With an adapter of 0.001 in bf16, 0.80 to 0.82 of it
+// arrived on an H200.
 TEST(CudaProducts, AsMuchOfAnAdapterArrivesAsInPeftsOrder) {
   for (const DType type : {DType::bf16, DType::f16})
     for (const bool bias : {false, true})
@@ -120,7 +120,7 @@ TEST(CudaProducts, AsMuchOfAnAdapterArrivesAsInPeftsOrder) {
         }
 }
 
-// room: bytes for a dense matrix; 0: kSmall's.
+// `room`: bytes for a dense matrix; 0: as in kSmall.
 void multiply_in_four_bits(const std::vector<std::pair<std::int64_t, std::int64_t>>& shapes,
                            std::int64_t room) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16})
@@ -170,7 +170,7 @@ TEST(CudaProducts, WeightsInFourBitsAreMadeDenseInParts) {
   multiply_in_four_bits({{40, 1056}}, 8 * 1056 * 4);  // parts of columns begin with a block
 }
 
-// A matrix in one piece: with and without whole packs in its rows, and of more than a block's share.
+// A matrix in one piece: rows of full packs and others, and matrices larger than one thread block's part.
 TEST(CudaProducts, WeightsInFourBitsAreMadeDenseAtOnce) {
   multiply_in_four_bits({{40, 96}, {33, 71}, {7, 200}, {60, 160}}, 1 << 16);
 }
@@ -210,7 +210,7 @@ TEST(CudaProducts, GradientsOfNarrowMatricesInOneReadOnHopper) {
     }
 }
 
-// Two weights in 4 bits and an adapter in one sum, a few columns of the result at a time.
+// Two weights in 4 bits and an adapter in one sum, computed for a few columns of the result at a time.
 TEST(CudaProducts, SeveralWeightsInFourBitsInOnePassOnHopper) {
   constexpr std::int64_t kOut = 48, kIn = 96, kRows = 9, kRank = 16;
   for (const Trans tb : {Trans::yes, Trans::no}) {
@@ -250,7 +250,7 @@ TEST(CudaProducts, SeveralWeightsInFourBitsInOnePassOnHopper) {
   }
 }
 
-// Whole numbers: sums in f32 are exact, and those that are rounded are rounded once.
+// With whole numbers, sums in f32 are exact, and sums in 16 bits are rounded once.
 TEST(CudaProducts, InOnePassOnHopper) {
   for (const DType type : {DType::bf16, DType::f16})
     for (const auto& [ta, tb] :

@@ -1,4 +1,4 @@
-// Memory and the queue of the CUDA backend: what is uploaded may change at once, work happens in order.
+// Memory and the queue of the CUDA backend: uploaded memory may change at once, and work runs in order.
 #include "tests/engine/cuda/both.h"
 
 namespace ft::cuda {
@@ -8,7 +8,7 @@ TEST(CudaQueue, UploadsOfEverySizeMayChangeAtOnce) {
   auto ops = make_cuda_ops(0, kSmall);
   std::vector<float> host;
   const Buffer memory = ops->allocate(1 << 20);
-  // More small ones than the staging memory holds, and some that do not fit it.
+  // More small uploads than the staging memory holds, and some that are larger than it.
   std::int64_t at = 0;
   std::vector<float> want;
   for (int i = 0; i < 60; ++i) {
@@ -24,7 +24,7 @@ TEST(CudaQueue, UploadsOfEverySizeMayChangeAtOnce) {
   EXPECT_EQ(got, want);
 }
 
-TEST(CudaQueue, KnowsWhatItIs) {
+TEST(CudaQueue, KnowsItsDevice) {
   auto ops = make_cuda_ops(0, kSmall);
   EXPECT_EQ(ops->device(), (Device{Device::Kind::cuda, 0}));
   EXPECT_GE(ops->workspace(), kSmall.blas + kSmall.dense + kSmall.delta + kSmall.tiles);

@@ -1,4 +1,4 @@
-// Ranks as threads, their tensors on a GPU: what goes through the host has the bits of ranks on CPUs.
+// Ranks as threads, their tensors on a GPU: collectives through the host have the bits of ranks on CPUs.
 #include "tests/support/ranks.h"
 #include "engine/cuda/nccl/nccl_communicator.h"
 #include "engine/ranks/staged_communicator.h"
@@ -23,7 +23,7 @@ TEST_P(StagedRanks, HaveTheBitsOfCpus) {
     cpu[r] = results(ops, comm, kAllTypes);
     sent[r] = comm.sent();
   }));
-  // So little memory to pass through that there are many pieces.
+  // With so little memory on the host, collectives go through it in many pieces.
   const auto staged = [](Ops& gpu_ops, Ops& host, Mesh mesh) {
     auto inner = std::make_unique<MeshCommunicator>(host, std::move(mesh), 20);
     return std::make_unique<StagedCommunicator>(gpu_ops, std::move(inner), "", 1000);
@@ -48,8 +48,9 @@ TEST_P(StagedRanks, HaveTheBitsOfCpus) {
   EXPECT_EQ(sent_staged, sent);
 }
 
-// A thread of its own sends what was computed before it was asked to, while the GPU is given more.
-TEST(StagedRanks, WaitForWhatWasComputedBefore) {
+// A collective sends results of operations that were queued before start(), from a separate thread, while
+// more work is queued on the GPU.
+TEST(StagedRanks, WaitForEarlierOperations) {
   rethrow_first(on_threads(2, [&](Ops& host, Mesh mesh) {
     const int rank = mesh.rank;
     const auto ops = make_cuda_ops(0, kSmall);
@@ -71,7 +72,7 @@ TEST(StagedRanks, WaitForWhatWasComputedBefore) {
   }));
 }
 
-// NCCL with a rank that is alone: on a GPU the real one, where it is installed.
+// NCCL with a single rank; on a GPU the real library, if installed.
 TEST(NcclRanks, OneAloneHasTheBitsOfCpus) {
   if (!use_nccl()) GTEST_SKIP() << "there is no NCCL";
   Bytes cpu, gpu;

@@ -4,7 +4,7 @@
 namespace ft::cuda {
 namespace {
 
-// Experts are few; tokens may be more than a block has threads.
+// There are few experts; tokens may outnumber the threads of a block.
 const std::vector<Size> kRoutes{{1, 1}, {3, 5}, {79, 17}, {300, 6}};
 
 template <class Test>
@@ -38,7 +38,7 @@ TEST(CudaRouting, RouteGrad) {
     each_route([&](Trial& t, std::int64_t k) {
       t.matrix(1);
       t.matrix(t.rows, k, DType::f32).randomize(2);
-      Matrix& ids = t.matrix(t.rows, k, DType::i32);  // different ones
+      Matrix& ids = t.matrix(t.rows, k, DType::i32);  // different ids in each row
       for (std::int64_t r = 0; r < t.rows; ++r)
         for (std::int64_t j = 0; j < k; ++j) ids.set(r, j, double((r + 2 * j) % t.cols));
       Matrix& p = t.matrix(t.rows, t.cols, DType::f32);

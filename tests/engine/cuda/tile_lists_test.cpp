@@ -1,4 +1,4 @@
-// Lists of attention's tiles that stay on the GPU.
+// Lists of attention's tiles that are kept on the GPU.
 #include <gtest/gtest.h>
 
 #include "engine/cuda/gpu_attention.h"
@@ -8,7 +8,7 @@ namespace {
 
 const std::vector<std::int32_t> kSource{0, 200, 230}, kTarget{0, 5, 140};
 
-// How often lists are uploaded, and where to.
+// Counts uploads of lists, and records their place.
 class Lists : public testing::Test {
  protected:
   const TileLists::List& of(TileLists& lists, const Mask& mask, std::int32_t step = 128) {
@@ -29,8 +29,8 @@ TEST_F(Lists, ThoseThatTakeTurnsAreUploadedOnce) {
   for (int layer = 0; layer < 24; ++layer) of(lists, encoder);
   for (int layer = 0; layer < 24; ++layer) {
     EXPECT_EQ(of(lists, self).first,
-              6);  // behind three tiles of the encoder's queries, and three of its keys
-    EXPECT_EQ(of(lists, cross).first, 12);  // behind three and three again
+              6);                           // behind the encoder's three tiles of queries and three of keys
+    EXPECT_EQ(of(lists, cross).first, 12);  // behind six more
   }
   EXPECT_EQ(uploads, 3);
   EXPECT_EQ(place, 12);
@@ -46,14 +46,14 @@ TEST_F(Lists, OtherSequencesMasksOrTilesAreOtherLists) {
   of(lists, {kTarget, false, 0, kSource});
   of(lists, {kSource, true}, 64);
   EXPECT_EQ(uploads, 5);
-  of(lists, {kSource, true, 17});  // a window changes no tiles
+  of(lists, {kSource, true, 17});  // a window does not change the tiles
   EXPECT_EQ(uploads, 5);
 }
 
 TEST_F(Lists, MakeRoomForEachOther) {
   TileLists lists(7);
   EXPECT_EQ(of(lists, {kSource, true}).first, 0);
-  EXPECT_EQ(of(lists, {kTarget, true}).first, 0);  // six more than six do not fit
+  EXPECT_EQ(of(lists, {kTarget, true}).first, 0);  // six more do not fit
   EXPECT_EQ(last.size(), 6u);
   EXPECT_EQ(of(lists, {kSource, true}).first, 0);
   EXPECT_EQ(uploads, 3);
@@ -70,8 +70,8 @@ TEST_F(Lists, TheLongestComeFirst) {
   TileLists lists(100);
   of(lists, {kSource, true});
   ASSERT_EQ(last.size(), 6u);
-  EXPECT_EQ(last[0].first, 128);  // queries: the last of the longer sequence
-  EXPECT_EQ(last[3].first, 0);    // keys: the first
+  EXPECT_EQ(last[0].first, 128);  // queries: the last tile of the longer sequence
+  EXPECT_EQ(last[3].first, 0);    // keys: its first tile
   EXPECT_EQ(last[0].end, 200);
 }
 

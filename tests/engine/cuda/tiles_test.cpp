@@ -1,5 +1,5 @@
-// Tiles in shared memory: the instructions that fill and read them as their stand-ins have them, mistakes
-// that these find, and that eight lanes never want the same bank.
+// Tiles in shared memory: the stand-ins for the instructions that fill and read them, mistakes that these
+// find, and that eight lanes never access the same bank.
 #include "engine/cuda/kernels/attention_extras.cuh"
 
 #include "tests/engine/cuda/both.h"
@@ -41,7 +41,7 @@ TEST_F(Copies, ArriveWhenTheyAreWaitedFor) {
   EXPECT_FALSE(wrong[0] == host || wrong[2] == host);
 }
 
-// Two copies one after another into the same place.
+// Makes two copies, one after another, into the same place.
 __global__ void copies_in_turns(float* y, const float* x, bool barrier, bool enough) {
   Bytes& s = shared_memory<Bytes>();
   const unsigned i = threadIdx.x, at = shared_address(&s);
@@ -53,7 +53,7 @@ __global__ void copies_in_turns(float* y, const float* x, bool barrier, bool eno
   if (barrier) __syncthreads();
   copy_4(at + 4 * i, x + 63 - i, true);
   commit_copies();
-  commit_copies();  // nothing
+  commit_copies();  // an empty group
   enough ? wait_for_copies<1>() : wait_for_copies<2>();
   __syncthreads();
   y[i] = first + 100 * s.at[i];
@@ -97,7 +97,8 @@ TEST_F(Copies, WrongAddresses) {
 struct Halves {
   std::uint16_t at[256];
 };
-// Element n of four matrices, one after another, is n; lane's words of matrix 2, as numbers.
+// Four matrices, one after another, in which element n is n. y becomes the words of matrix 2 of each lane, as
+// numbers.
 __global__ void reads_matrices(float* y, bool transposed) {
   Halves& s = shared_memory<Halves>();
   for (unsigned n = threadIdx.x; n < 256; n += 32) s.at[n] = static_cast<std::uint16_t>(n);
@@ -122,7 +123,8 @@ TEST(Matrices, AreSharedAmongLanes) {
   }
 }
 
-// Reads all of a tile of 64 rows, both ways; `plain`: as if rows followed each other unmixed.
+// Reads a tile of 64 rows completely, in both orientations; `plain`: with addresses of rows that are not
+// swizzled.
 template <int kColumns>
 __global__ void reads_a_tile(float*, bool plain) {
   using L = Layout<kColumns>;

@@ -1,4 +1,4 @@
-// Products of warpgroups and named barriers as their stand-ins have them, and mistakes that these find.
+// Products of warpgroups and named barriers of the stand-in for a GPU, and mistakes that it finds.
 #include "engine/cuda/kernels/attention_wgmma.cuh"
 
 #include "tests/engine/cuda/both.h"
@@ -12,7 +12,7 @@ constexpr unsigned kBoth = 2 * kPanelBytes;
 enum class How { panels, registers, down };  // a b^T, twice; a b
 enum class Planted { nothing, unshown_copies, no_wait, refilled };
 
-// y (64, 64) = a b^T or a b, of one warpgroup; both are two panels' rows 0 to 63.
+// Computes y (64, 64) = a b^T or a b in one warpgroup; a and b are rows 0 to 63 of two panels.
 __global__ void multiplies(float* y, const bf16* a, const bf16* b, How how, Planted planted) {
   const unsigned left = shared_panels(), right = left + kPanelBytes;
   View view{};
@@ -48,7 +48,7 @@ __global__ void multiplies(float* y, const bf16* a, const bf16* b, How how, Plan
     y[(row + i % 4 / 2 * 8) * kN + i / 4 * 8 + 2 * lane.t + i % 2] = d[i / 4][i % 4];
 }
 
-// Small whole numbers, so that every sum is exact.
+// Uses small whole numbers, so that every sum is exact.
 class WarpgroupProducts : public testing::Test {
  protected:
   WarpgroupProducts() : a(kN * kN / 2), b(kN * kN / 2), y(kN * kN) {
@@ -136,7 +136,7 @@ TEST_F(WarpgroupProducts, WrongOperands) {
             "a product's operand is not swizzled by 128 bytes (block 0,0,0)");
 }
 
-TEST(WarpgroupAttention, IsForHopperAndWhatRegistersHold) {
+TEST(WarpgroupAttention, IsForHopperAndShapesThatFitRegisters) {
   Attention c{};
   c.q.type = DType::bf16;
   c.group = 1;
@@ -160,7 +160,7 @@ TEST(WarpgroupAttention, IsForHopperAndWhatRegistersHold) {
   EXPECT_FALSE(uses(64, 0, 0));
 }
 
-// The first warp hands numbers to the second, which does not hold it up.
+// The first warp passes numbers to the second without waiting for it.
 __global__ void hands_over(float* y, bool enough) {
   float* s = shared_memory<Numbers<64>>().at;
   const unsigned i = threadIdx.x;

@@ -1,4 +1,4 @@
-// Parts of the steps of Adafactor and Muon: the CUDA backend beside the CPU's.
+// Parts of the steps of Adafactor and Muon: the CUDA backend against the CPU's.
 #include "tests/engine/cuda/both.h"
 
 namespace ft::cuda {

@@ -1,4 +1,4 @@
-// Bytes of somebody else's file, from wherever they begin, to its very end; and what is said when it changes.
+// Bytes of a file of another program, from any position to its very end, and the error if it changes.
 #include "engine/files/borrowed_file.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ TEST_F(BorrowedFileTest, ItMustStayWhatItWas) {
             std::string::npos);
   EXPECT_NE(test::error_of([&] { read(file, 0, 100); }).find(changed), std::string::npos);
   EXPECT_NE(test::error_of([&] { BorrowedFile(path_, was); }).find(changed), std::string::npos);
-  // Another file of that name is no matter to those who have the first.
+  // A new file with that name does not affect the open one.
   write_file(path_, text());
   const BorrowedFile second(path_, InputFile(path_).state());
   std::filesystem::remove(path_);

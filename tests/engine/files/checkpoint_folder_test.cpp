@@ -1,4 +1,4 @@
-// Checkpoints: whole or not there, also when the process is killed in the middle; damage of any kind is
+// Checkpoints are complete or absent, even if the process is killed while saving; damage of any kind is
 // found.
 #include "engine/files/checkpoint_folder.h"
 
@@ -93,7 +93,7 @@ TEST(Checkpoint, NotCommittedLeavesNothing) {
             "6 " + folder / "file: cannot be written: Not a directory");
 }
 
-TEST(Checkpoint, SaysWhatIsNoCheckpoint) {
+TEST(Checkpoint, ExplainsWhyAPathIsNoCheckpoint) {
   const TempFolder folder;
   const auto says = [&](const std::string& name) {
     return error_of([&] { open_checkpoint(folder / name); });
@@ -120,7 +120,7 @@ TEST(Checkpoint, SaysWhatIsNoCheckpoint) {
             "4 " + folder / "bad/manifest.json:1: not JSON");
 }
 
-TEST(Checkpoint, SaysWhatIsDamaged) {
+TEST(Checkpoint, NamesDamagedFiles) {
   const TempFolder folder;
   const std::string c = save(folder.path(), 3);
   const auto says = [&] { return error_of([&] { open_checkpoint(c); }); };
@@ -145,7 +145,7 @@ TEST(Checkpoint, NamesOfTheManifestStayInside) {
             "4 " + folder / "c/manifest.json: names the file \"../secret\"; ");
 }
 
-// 100 % of single wrong bits are found, in every file.
+// Every single wrong bit is found, in every file.
 TEST(Checkpoint, EveryFlippedBitIsFound) {
   const TempFolder folder;
   const std::string c = save(folder.path(), 3);
@@ -166,7 +166,7 @@ TEST(Checkpoint, TheNewestWholeOneIsFound) {
   const TempFolder folder;
   EXPECT_FALSE(find_newest_checkpoint(folder / "none").checkpoint);
   for (const int step : {2, 10, 9}) save(folder.path(), step);
-  folder.write("checkpoint-012/manifest.json", "{}");  // not a name that ft writes
+  folder.write("checkpoint-012/manifest.json", "{}");  // ft writes no such name
   folder.write("checkpoint-x/manifest.json", "{}");
   EXPECT_EQ(list_checkpoints(folder.path()), (std::vector<std::int64_t>{2, 9, 10}));
   auto found = find_newest_checkpoint(folder.path());
@@ -218,7 +218,8 @@ TEST(Leftovers, OfDeadProcessesGoOfLivingOnesStay) {
   file.commit();
 }
 
-// kill -9 at random instants of saving: what was reported as saved opens, and the newest one is found.
+// kill -9 at random instants of saving: checkpoints that were reported as saved can be opened, and the newest
+// one is found.
 TEST(Checkpoint, KillAtAnyInstantLeavesTheLastWholeOne) {
   const TempFolder folder;
   std::mt19937 random(11);
@@ -232,7 +233,7 @@ TEST(Checkpoint, KillAtAnyInstantLeavesTheLastWholeOne) {
       remove_leftovers(folder.path());
       for (std::int64_t step = reported + 1;; ++step) {
         save(folder.path(), step % 3 == 0 ? step - 1 : step,
-             std::string(200'000, 'w'));  // replaces now and then
+             std::string(200'000, 'w'));  // sometimes replaces an existing one
         prune_checkpoints(folder.path(), 2);
         if (::write(pipe[1], &step, sizeof step) != sizeof step) ::_exit(1);
       }
@@ -252,12 +253,13 @@ TEST(Checkpoint, KillAtAnyInstantLeavesTheLastWholeOne) {
     interrupted += folder.entries() > list_checkpoints(folder.path()).size();
   }
   EXPECT_GT(reported, 3);
-  EXPECT_GT(interrupted, 0);  // some were really hit in the middle
+  EXPECT_GT(interrupted, 0);  // some kills hit a save
   remove_leftovers(folder.path());
   EXPECT_EQ(folder.entries(), list_checkpoints(folder.path()).size());
 }
 
-// A disk that fills up at any byte: exit 6, the earlier one stays whole and nothing is left of the new one.
+// A disk that fills up at any byte: exit 6, the earlier checkpoint stays complete and nothing is left of the
+// new one.
 TEST(Checkpoint, FullDiskLeavesTheLastWholeOne) {
   const TempFolder folder;
   save(folder.path(), 1);

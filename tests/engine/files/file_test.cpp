@@ -1,4 +1,4 @@
-// Files: pipes and folders are refused without waiting, and writing leaves a whole file or nothing.
+// Files: pipes and folders are refused without waiting, and writing leaves a complete file or nothing.
 #include "engine/files/file.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST(InputFile, ReadsRanges) {
             "3 " + folder / "a" + ": ends at byte 10 of 10; it shrank while it was being read");
 }
 
-TEST(InputFile, RefusesWhatIsNoFile) {
+TEST(InputFile, RefusesPipesFoldersAndDevices) {
   const TempFolder folder;
   ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
   EXPECT_EQ(error_of([&] { InputFile(folder / "pipe"); }),
@@ -70,7 +70,7 @@ TEST(AtomicFile, AppearsWholeOrNotAtAll) {
   EXPECT_EQ(folder.entries(), 2u);
 }
 
-// A full disk, played by the limit on a file's size.
+// A limit on the file size simulates a full disk.
 TEST(AtomicFile, FullDiskLeavesTheOldFile) {
   const TempFolder folder;
   const std::string path = folder.write("a", "old");

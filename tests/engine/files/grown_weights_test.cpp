@@ -1,4 +1,4 @@
-// Tables with more rows than the files have.
+// Tables with more rows than in the files.
 #include "engine/files/grown_weights.h"
 
 #include <gtest/gtest.h>

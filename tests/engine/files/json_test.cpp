@@ -1,4 +1,4 @@
-// JSON: what is refused and in which words, and that what is written reads back the same.
+// JSON: refusals with their texts, and values that are the same after writing and reading.
 #include "engine/files/json.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST(Json, NanAndInfinityByTheRules) {
   EXPECT_EQ(kept["b"][3], 0.0);
   EXPECT_EQ(json_excerpt(kept["b"][0]), "-Infinity");
   EXPECT_EQ(parse_json("NaN", {"f"}, {.non_finite = NonFinite::null}), nullptr);
-  // Mistakes are shown as the text has them.
+  // The message shows NaN and x with the text's spelling.
   const std::string what = refusal("[NaN, x]", {.non_finite = NonFinite::kept});
   EXPECT_TRUE(what.ends_with(" at column 7\n  [NaN, x]\n        ^")) << what;
 }
@@ -162,7 +162,7 @@ TEST(JsonObject, ReadsFiles) {
             "2 " + folder / "c.json" + ": cannot be read: No such file or directory");
 }
 
-// Whatever bytes come, the answer is a value or a UserError.
+// Any bytes give a value or a UserError.
 TEST(Json, RandomDamageNeverCrashes) {
   const std::string good =
       R"({"a": [1, 2.5e3, -7, {"b": "text \u00e4 \n"}], "c": null, "d": {"e": true, "f": [[[]]]}, "a2": ""})";

@@ -1,4 +1,4 @@
-// Files that several writers fill in are those that one writer makes.
+// A file that several writers fill in equals the file of one writer.
 #include "engine/files/safetensors_fill.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +47,7 @@ TEST(SafetensorsFiller, MakesTheSameFiles) {
     EXPECT_TRUE(slurp(in_parts / name) == slurp(at_once / name)) << name;
 }
 
-TEST(SafetensorsFiller, RefusesWhatIsNotANumber) {
+TEST(SafetensorsFiller, RefusesNan) {
   const TempFolder folder;
   Model model;
   write_shards(folder.path(), "model", model.specs, {});

@@ -1,4 +1,4 @@
-// Reading safetensors: each check of the reference implementation with its words, conversions, and damage.
+// Reading safetensors: each check of the reference implementation with its message, conversions, and damage.
 #include "engine/files/safetensors.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ std::string file_of(const std::string& header, std::size_t data) {
 
 class SafetensorsHeader : public ::testing::Test {
  protected:
-  // What is wrong with a file of these bytes, without exit code and path.
+  // Returns the error about a file of these bytes, without exit code and path.
   std::string says(const std::string& bytes) const {
     const std::string path = folder.write("m.safetensors", bytes);
     const std::string error = error_of([&] { SafetensorsFile file(path); });
@@ -47,7 +47,7 @@ TEST_F(SafetensorsHeader, GoodFiles) {
   EXPECT_EQ(
       says(R"({"a":{"x":[{"y":[1]},2],"z":{},"w":-1.5,"dtype":"F4","shape":[4],"data_offsets":[0,2]}})", 2),
       "no error");
-  // In any order of the header; tensors come out in the order of their data.
+  // The header may list tensors in any order; they come out in the order of their data.
   const SafetensorsFile file(
       folder.write("o.safetensors", file_of(R"({"b":{"dtype":"BF16","shape":[2,3],"data_offsets":[2,14]},
           "__metadata__":{"format":"pt"},"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}})",
@@ -82,7 +82,8 @@ TEST_F(SafetensorsHeader, OtherFiles) {
                  "F\xf9 j\xa8P\x19.")
                 .substr(0, 20),
             "is a PyTorch pickle,");
-  EXPECT_EQ(says("{}" + std::string(638, ' '), 0), "no error");  // a length that begins as a pickle does
+  // a length that begins with the same bytes as a pickle
+  EXPECT_EQ(says("{}" + std::string(638, ' '), 0), "no error");
   EXPECT_EQ(says("<!DOCTYPE html><html></html>").substr(0, 13), "is a web page");
   EXPECT_EQ(says("GGUF\x03").substr(0, 14), "is a GGUF file");
 }
@@ -178,7 +179,7 @@ TEST_F(SafetensorsHeader, NamesAreSafeToPrint) {
   EXPECT_EQ(error, "\\x1b[2J: data_offsets [1, 2] leave a hole after byte 0");
 }
 
-// Every file that is cut short anywhere is refused.
+// Every truncated file is refused.
 TEST_F(SafetensorsHeader, EveryCut) {
   const std::string whole = file_of(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},
                   "b":{"dtype":"F32","shape":[2,2],"data_offsets":[4,20]}})",
@@ -187,7 +188,7 @@ TEST_F(SafetensorsHeader, EveryCut) {
   for (std::size_t n = 0; n < whole.size(); ++n) EXPECT_NE(says(whole.substr(0, n)), "no error") << n;
 }
 
-// Whatever bytes come, the answer is a file or a UserError, and what is accepted can be read.
+// Any bytes give a file or a UserError, and an accepted file can be read.
 TEST_F(SafetensorsHeader, RandomDamageNeverCrashes) {
   const std::string good =
       file_of(R"({"__metadata__":{"format":"pt"},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
@@ -289,7 +290,7 @@ TEST_F(SafetensorsData, ReadsRangesAndStridedRows) {
   file.read(w, {reinterpret_cast<std::byte*>(narrow.data()), DType::bf16, {2, 10}}, 25);
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(to_float(narrow[i]), static_cast<float>(25 + i));
 
-  std::vector<float> padded(6 * 12, -1.0f);  // rows of 10 elements, 12 apart
+  std::vector<float> padded(6 * 12, -1.0f);  // rows of 10 elements, with a stride of 12
   file.read(w, {reinterpret_cast<std::byte*>(padded.data()), DType::f32, {6, 10}, 12});
   for (std::size_t r = 0; r < 6; ++r) {
     for (std::size_t c = 0; c < 10; ++c) EXPECT_EQ(padded[r * 12 + c], values[r * 10 + c]);
@@ -301,7 +302,7 @@ TEST_F(SafetensorsData, ReadsRangesAndStridedRows) {
 }
 
 TEST_F(SafetensorsData, LargeTensorsInSeveralThreads) {
-  const std::int64_t rows = 2311, cols = 2003;  // more than one thread's worth, no round numbers
+  const std::int64_t rows = 2311, cols = 2003;  // more than one thread's part, and odd sizes
   std::vector<bf16> values(static_cast<std::size_t>(rows * cols));
   for (std::size_t i = 0; i < values.size(); ++i) values[i].bits = static_cast<std::uint16_t>(i * 7 % 0x7f00);
   const auto file = one("BF16", str("[", rows, ",", cols, "]"), bytes_of(values));

@@ -1,4 +1,4 @@
-// Writing safetensors: the reference implementation's bytes, round trips, shards, and no half files.
+// Writing safetensors: the reference implementation's bytes, round trips, shards, and no partial files.
 #include "engine/files/safetensors_write.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ TEST(SafetensorsWrite, TheBytesAreTheReferenceImplementations) {
   const auto one = [&](const TensorSpec& t) { return view(ones, {t.shape.numel()}); };
   write_safetensors(folder / "a",
                     {{"b", DType::f32, {2}}, {"z", DType::bf16, {1}}, {"a", DType::bf16, {1, 2}}}, one);
-  // As safetensors.torch.save_file writes these tensors.
+  // The bytes that safetensors.torch.save_file writes for these tensors.
   const std::string header =
       R"({"__metadata__":{"format":"pt"},"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
       R"("a":{"dtype":"BF16","shape":[1,2],"data_offsets":[8,12]},)"
@@ -95,7 +95,7 @@ TEST(SafetensorsWrite, LeavesNothingWhenItFails) {
   write_safetensors(folder / "a", {{"x", DType::f32, {2}}}, provide, {}, Nonfinite::allow);
 }
 
-// Sizes in units of 40 bytes; the split and names are huggingface_hub's.
+// Sizes in units of 40 bytes; huggingface_hub makes the same split and names.
 TEST(WriteModel, SplitsAsHuggingFaceDoes) {
   const TempFolder folder;
   std::vector<float> values(100);

@@ -29,7 +29,7 @@ class TempFolder {
   std::string write(const std::string& name, const std::string& bytes) const {
     const std::string path = path_ + "/" + name;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-    std::filesystem::remove(path);  // ext4 writes a file at once that replaces what it held
+    std::filesystem::remove(path);  // ext4 would write a replaced file to the disk at once
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }
@@ -48,7 +48,7 @@ inline std::string slurp(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The text of the UserError that f throws, its exit code first: "3 a.json: ...".
+// Returns the text of the UserError that f throws, after its exit code: "3 a.json: ...".
 template <class F>
 std::string error_of(const F& f) {
   try {

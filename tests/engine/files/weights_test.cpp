@@ -1,4 +1,4 @@
-// Model folders: one file or an index, and every way an index can be wrong.
+// Model folders: one file or an index, and all errors of an index.
 #include "engine/files/weights.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 using test::error_of;
 using test::TempFolder;
 
-// A file with one F32 tensor of two elements for each name, all 1.
+// Returns a file with one F32 tensor of two elements for each name, all 1.
 std::string shard(const std::vector<std::string>& names) {
   std::string header = "{", data;
   for (const auto& name : names) {
@@ -72,7 +72,7 @@ TEST_F(ModelFolderTest, Sharded) {
             "3 " + folder.path() + ": has no d, which config.json asks for");
 }
 
-// Matrices of experts, stacked: (2, 2, 1), gate above up.
+// Stacked matrices of experts: (2, 2, 1), gate above up.
 TEST_F(ModelFolderTest, StacksAreTakenApart) {
   const std::string header = R"({"m.0.gu":{"dtype":"F32","shape":[2,2,1],"data_offsets":[0,16]}})";
   std::string length(8, '\0'), data;

@@ -1,4 +1,5 @@
-// A folder that transformers and bitsandbytes wrote, read as what it is and as the dense model it stands for.
+// A folder that transformers and bitsandbytes wrote, read as 4-bit weights and as the dense weights that they
+// stand for.
 #include "engine/formats/bitsandbytes.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +54,7 @@ TEST(BitsAndBytes, AFolderWithoutThemIsAnyFolder) {
   EXPECT_EQ(dynamic_cast<const BitsAndBytesFolder*>(opened.get()), nullptr);
 }
 
-// The same file with some of its bytes replaced.
+// Returns the error about the same file with some bytes replaced.
 std::string refused(const std::string& from, const std::string& to) {
   std::string bytes = test::slurp((kGolden / "packed" / "model.safetensors").string());
   const auto at = bytes.find(from);
@@ -65,7 +66,7 @@ std::string refused(const std::string& from, const std::string& to) {
   return test::error_of([&] { open_model_folder(folder.path()); });
 }
 
-TEST(BitsAndBytes, WhatDoesNotFitTogetherIsRefused) {
+TEST(BitsAndBytes, ContradictoryMetadataIsRefused) {
   EXPECT_NE(refused("\"blocksize\": 64", "\"blocksize\": 63").find("blocksize must be a power of two, is 63"),
             std::string::npos);
   EXPECT_NE(refused("\"blocksize\": 64", "\"blocksize\": 32").find("should hold"), std::string::npos);

@@ -1,5 +1,6 @@
 // The codec of 4-bit blocks against bitsandbytes' own outputs: a few committed matrices, more of them in
-// ../shared/accept/cases/nf4 if that exists next to the repository; and properties that hold for any input.
+// ../shared/accept/cases/nf4 if that folder exists next to the repository; and properties that hold for any
+// input.
 #include "engine/formats/four_bit.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,8 @@ std::vector<T> read(const SafetensorsFile& file, const std::string& name) {
   return values;
 }
 
-// One unit in the last place, or what denormals may lose.
+// Returns true if a and b differ by at most one unit in the last place, or by a denormal that was flushed to
+// zero.
 bool close(float a, float b) { return std::fabs(a - b) <= std::max(1e-37f, 1.2e-7f * std::fabs(b)); }
 
 struct Golden {
@@ -37,7 +39,7 @@ struct Golden {
       : input((folder / "input.safetensors").string()),
         expected((folder / "expected.safetensors").string()) {}
 
-  // Dequantized values as the matrix's type, in f32.
+  // Compares dequantized values in the matrix's type, converted to f32.
   void check_values(const FourBitData& q, const std::string& name, bool narrow, bool exact) {
     const auto want = read<float>(expected, name);
     std::vector<float> got(want.size());
@@ -129,7 +131,7 @@ std::vector<float> random_values(std::int64_t n) {
   return x;
 }
 
-// Every code is that of the nearest value, whatever the size; quantizing again changes nothing.
+// Numbers of any size get the code of the nearest value; quantizing again changes nothing.
 TEST(FourBit, NearestValuesOfAnySize) {
   for (const FourBitBook book : {FourBitBook::nf4, FourBitBook::fp4})
     for (const std::int64_t block : {32, 64, 4096})
@@ -165,7 +167,7 @@ TEST(FourBit, PartsAreThoseOfTheWhole) {
   }
 }
 
-TEST(FourBit, ZerosStayZerosAndWhatIsNotFiniteIsRefused) {
+TEST(FourBit, ZerosStayZerosAndNonFiniteNumbersAreRefused) {
   std::vector<float> x(130, 0.0f), y(130, 1.0f);
   for (const bool nested : {false, true}) {
     dequantize(y, quantize(x, {FourBitBook::nf4, 64, nested}));

@@ -33,7 +33,7 @@ struct GgmlGolden {
   }
 };
 
-// How far a value may be from its code's, as a share of the row's range.
+// `bound`: largest error of a dequantized value, as a share of the row's range.
 struct GgmlCase {
   GgmlType type;
   float bound;
@@ -81,7 +81,7 @@ TEST_P(GgmlBlocks, ComeBackNearby) {
   }
 }
 
-// Types that ft only reads have the gguf package's values (tests/golden/make_ggml_read.py).
+// Types that ft only reads give the gguf package's values (tests/golden/make_ggml_read.py).
 TEST(GgmlBlocksRead, HaveTheGgufPackagesValues) {
   const Json golden = parse_json(read_file(source_path("tests/golden/ggml_read.json"), 1 << 20), {"golden"});
   for (const GgmlType type : {GgmlType::q2_k, GgmlType::q3_k, GgmlType::iq4_xs}) {

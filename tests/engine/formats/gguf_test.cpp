@@ -1,4 +1,4 @@
-// GGUF both ways, and files that are not sound.
+// Writing and reading GGUF, and damaged files.
 #include "engine/formats/gguf.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class Gguf : public testing::Test {
     }
     return "no error";
   }
-  // The message about the file with `with` at `at`.
+  // Returns the error about the file with `with` at position `at`.
   std::string damaged(std::size_t at, const std::string& with) {
     std::string b = bytes();
     b.replace(at, with.size(), with);
@@ -82,7 +82,7 @@ TEST_F(Gguf, KeysAndTensorsComeBack) {
   }
 }
 
-// A split model: the first file has the keys, and tensors are in any of them.
+// A split model: the first file has the keys, and each file may have tensors.
 class GgufSplit : public Gguf {
  protected:
   GgufSplit() {
@@ -116,7 +116,7 @@ TEST_F(GgufSplit, IsReadAsOneFile) {
   EXPECT_NE(file.find("a.text"), nullptr);
 }
 
-TEST_F(GgufSplit, WhatIsRefused) {
+TEST_F(GgufSplit, WrongPartsAreRefused) {
   part(2, {{"split.no", std::uint32_t{1}}}, {"one", GgmlType::f32, {2, 3}});
   EXPECT_EQ(refused(), ": one is in two of its files");
   part(2, {{"split.no", std::uint32_t{0}}}, {"two", GgmlType::f32, {2, 3}});

@@ -1,4 +1,4 @@
-// Beam search over a language of four words, where every answer can be looked at.
+// Beam search over a language of four words, small enough to try every answer.
 #include "engine/generate/beam_search.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 constexpr std::size_t kWords = 4;  // the last one ends an answer
 
-// The scores of what follows: any function of the last token and the length.
+// Returns the scores of the next word: an arbitrary function of the last token and the length.
 std::vector<float> scores_after(const Ids& ids) {
   std::vector<float> scores;
   for (std::size_t word = 0; word < kWords; ++word)
@@ -48,7 +48,7 @@ Ids searched(const GenerationConfig& config, std::int64_t most, const Ids& ends 
   return answer;
 }
 
-// The best of all answers by the sum of its log probabilities over length^penalty, the end token counted.
+// Collects all answers by score: the sum of log probabilities over length^penalty, counting the end token.
 void look(const Ids& ids, double sum, std::size_t most, double penalty, std::map<double, Ids>& all) {
   const std::vector<double> next = log_probabilities_after(ids);
   for (std::int32_t word = 0; word < static_cast<std::int32_t>(kWords); ++word) {

@@ -1,4 +1,4 @@
-// Processors by hand, and what may be sampled against transformers.
+// Processors of scores with results by hand, and sampling against transformers.
 #include "engine/generate/choose.h"
 
 #include <gtest/gtest.h>
@@ -27,18 +27,18 @@ TEST(Choose, TheFirstOfTheLikeliest) {
   EXPECT_EQ(greedy({}, {-INFINITY, -INFINITY}, {0}, 1), 0);
 }
 
-TEST(Choose, WhatWasSaidIsPenalizedOnce) {
+TEST(Choose, EarlierTokensArePenalizedOnce) {
   GenerationConfig c;
   c.repetition_penalty = 2;
-  EXPECT_EQ(greedy(c, {4, 3, 1}, {0}, 1), 1);       // 2 3 1
-  EXPECT_EQ(greedy(c, {4, 1.5, 1}, {0, 0}, 2), 0);  // 2, not 1
-  EXPECT_EQ(greedy(c, {-1, -1.5, -9}, {0}, 1), 1);  // -2
+  EXPECT_EQ(greedy(c, {4, 3, 1}, {0}, 1), 1);       // scores become 2 3 1
+  EXPECT_EQ(greedy(c, {4, 1.5, 1}, {0, 0}, 2), 0);  // the score becomes 2, not 1
+  EXPECT_EQ(greedy(c, {-1, -1.5, -9}, {0}, 1), 1);  // the score becomes -2
 }
 
 TEST(Choose, NoRunTwice) {
   GenerationConfig c;
   c.no_repeat_ngram_size = 2;
-  EXPECT_EQ(greedy(c, {9, 8, 7, 6}, {2, 0, 1, 2}, 4), 1);  // 2 0 was there
+  EXPECT_EQ(greedy(c, {9, 8, 7, 6}, {2, 0, 1, 2}, 4), 1);  // 2 0 has occurred
   EXPECT_EQ(greedy(c, {9, 8, 7, 6}, {2}, 1), 0);
   c.no_repeat_ngram_size = 1;
   EXPECT_EQ(greedy(c, {9, 8, 7, 6}, {0, 1}, 2), 2);
@@ -66,7 +66,7 @@ TEST(Choose, NotANumberIsSaid) {
   }
 }
 
-// tests/golden/generation.json: what transformers' warpers leave, and how likely each is.
+// tests/golden/generation.json: the tokens that transformers' warpers leave, and their probabilities.
 TEST(Choose, SamplesWhatTransformersWould) {
   constexpr int kDraws = 20'000;
   const Json golden = read_json(source_path("tests/golden/generation.json"));

@@ -58,7 +58,7 @@ SelfAttention make(const Case& t, DType dtype) {
   return a;
 }
 
-// Angles, and which of them each row has: in every sequence from 0 on.
+// Tables of angles, and the position of each row, which begins at 0 in every sequence.
 struct Angles {
   Matrix cos, sin, rows;
   explicit Angles(const std::vector<std::int32_t>& starts)
@@ -73,7 +73,7 @@ struct Angles {
     for (std::size_t s = 1; s < starts.size(); ++s)
       for (std::int32_t r = starts[s - 1]; r < starts[s]; ++r) rows.set(0, r, r - starts[s - 1]);
   }
-  // Every head of every row.
+  // Rotates every head of every row.
   template <class V>
   Values<V> rotate(const Values<V>& x) const {
     const std::size_t heads = x.size() / rows.size() / kHead;

@@ -1,4 +1,4 @@
-// Embedding: rows of the table, and where it is trained their gradients, added up over equal ids.
+// Embedding: rows of the table and, if it is trained, their gradients, added up over equal ids.
 #include "engine/layers/embedding.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 class EmbeddingLayer : public testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(Types, EmbeddingLayer, kTypes, name_of_type);
 
-// A number without its derivatives: what is looked up and not trained.
+// Removes the imaginary part, and so the derivative: for a table that is not trained.
 template <class V>
 V constant(V v) {
   return V(std::real(v));
@@ -45,8 +45,8 @@ TEST_P(EmbeddingLayer, IsTheReferenceWithItsGradients) {
     }
 }
 
-// Rows that are trained apart stand in place of the table's, and have the gradients of these.
-TEST_P(EmbeddingLayer, RowsTrainedApart) {
+// Rows that are trained separately replace the table's rows, and receive their gradients.
+TEST_P(EmbeddingLayer, SeparatelyTrainedRows) {
   const std::vector<std::int32_t> own{5, 3, 1}, ids{3, 0, 3, 5, 1, 3};
   constexpr std::int32_t kPadding = 5;
   const std::int64_t rows = std::int64_t(ids.size()), width = 7;

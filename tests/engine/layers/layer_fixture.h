@@ -1,6 +1,6 @@
-// Runs one layer on the CPU as a model would, its parameters in a ParameterStore, and compares what it gives
-// with a reference in double: tests/reference/layers.h. The reference is a function of everything the layer
-// reads, by name; its gradients are complex steps, exact to rounding.
+// Runs one layer on the CPU as a model would, with its parameters in a ParameterStore, and compares its
+// results with a reference in f64: tests/reference/layers.h. The reference is a function of everything the
+// layer reads, by name; its gradients are complex steps, exact to rounding.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ std::string name_of_case(const testing::TestParamInfo<std::tuple<Case, DType>>& 
 }
 inline const auto kTypes = testing::Values(DType::f32, DType::bf16, DType::f16);
 
-// Between a dense tensor of any type and doubles.
+// Copies between a dense tensor of any type and doubles.
 inline Values<double> values_of(const Tensor& t) {
   const Matrix copy(1, t.numel(), t.dtype);
   std::memcpy(copy.tensor.data, t.data, static_cast<std::size_t>(t.bytes()));
@@ -38,9 +38,9 @@ inline void assign(const Tensor& t, const Values<double>& values) {
   copy.assign(values);
   std::memcpy(t.data, copy.tensor.data, static_cast<std::size_t>(t.bytes()));
 }
-// The tensor of a vector as it lies in the Matrix.
+// A vector that has the memory of the Matrix.
 inline Tensor as_vector(const Matrix& m) { return m.tensor.view({m.tensor.numel()}); }
-// Uniform in [-1, 1].
+// Returns uniform numbers in [-1, 1].
 inline Values<double> random_values(const std::string& name, std::int64_t count) {
   Values<double> all;
   for (std::int64_t i = 0; i < count; ++i)
@@ -48,7 +48,7 @@ inline Values<double> random_values(const std::string& name, std::int64_t count)
   return all;
 }
 
-// The gradient of sum(dy * f(in)) with respect to in[name].
+// Returns the gradient of sum(dy * f(in)) with respect to in[name].
 template <class F>
 Values<double> complex_step(F f, const Named<double>& in, const std::string& name, const Values<double>& dy) {
   using C = std::complex<double>;
@@ -82,22 +82,23 @@ class LayerRun {
   ParameterStore store{ops, comm, ZeroStage::of(0)};
   Arena saved = arena(), scratch = arena();
   Ctx c;
-  Named<double> in;      // what the reference reads
-  Named<double> stored;  // values of parameters that are not to be random
+  Named<double> in;      // inputs of the reference, by name
+  Named<double> stored;  // values of parameters that should not be random
 
-  // Gives all parameters values, and those that are trained gradients that are not 0.
+  // Adds the layer as one unit, gives all parameters values and the trained ones gradients that are not 0,
+  // and acquires the unit.
   template <class Layer>
   void bind(Layer& layer) {
     bound_ = add(layer);
     start();
     store.acquire(bound_, true);
   }
-  // The same for layers that acquire their own units: each is added, then all are started.
+  // For layers that acquire their own units: add() each, then start().
   template <class Layer>
   int add(Layer& layer) {
     return store.add_unit(str("unit ", store.units()), remember(layer));
   }
-  // The same for what adds its units by itself.
+  // For layers that add their own units: remember() each, then start().
   template <class Layer>
   std::vector<Parameter*> remember(Layer& layer) {
     const std::vector<Parameter*> own = parameters_of(layer);
@@ -123,20 +124,20 @@ class LayerRun {
       assign(s.grad, before_[s.parameter->name]);
     });
   }
-  // Activations, random, with rows that are apart.
+  // Returns random activations with gaps between rows.
   Matrix& matrix(std::int64_t rows, std::int64_t cols, const std::string& name) {
     return made_.emplace_back(rows, cols, c.dtype, 3).randomize(hash_name(name), 1);
   }
-  // The same, which the reference reads too.
+  // Returns random activations that the reference reads too.
   Matrix& input(std::int64_t rows, std::int64_t cols, const std::string& name) {
     Matrix& m = matrix(rows, cols, name);
     in[name] = m.values();
     return m;
   }
 
-  // Mean squared error over mean square. In f32 only arithmetic rounds: 1e-13 is usual. In 16 bits each value
-  // that a layer writes is rounded by up to u = 2^-8 (bf16) or 2^-11 (f16) of itself: u^2 at most, a sixth of
-  // it on average, for every rounding on the way.
+  // Bound on mean squared error over mean square. In f32 only arithmetic rounds: 1e-13 is usual. In 16 bits
+  // each value that a layer writes is rounded by up to u = 2^-8 (bf16) or 2^-11 (f16) of itself: u^2 at most,
+  // a sixth of it on average, for every rounding on the way.
   double bound(int roundings) const {
     if (c.dtype == DType::f32 || roundings == 0) return 1e-12;
     const double u = c.dtype == DType::bf16 ? 0x1p-8 : 0x1p-11;
@@ -146,13 +147,13 @@ class LayerRun {
                    const std::string& what) const {
     EXPECT_LT(nmse(got, want), bound(roundings)) << what;
   }
-  // The gradients of all trained parameters by now.
+  // Returns the current gradients of all trained parameters.
   Named<double> gradients() {
     Named<double> all;
     store.each_slice([&](const Slice& s) { all[s.parameter->name] = values_of(s.grad); });
     return all;
   }
-  // To each of them the layer has added the gradient of sum(dy * f(in)).
+  // Expects that the layer has added the gradient of sum(dy * f(in)) to each of them.
   template <class F>
   void expect_gradients(F f, const Values<double>& dy, int roundings) {
     for (const auto& [name, got] : gradients())
@@ -168,13 +169,13 @@ class LayerRun {
     return {std::move(memory), size};
   }
 
-  int bound_ = -1;  // a unit
+  int bound_ = -1;  // the acquired unit
   std::vector<Parameter*> parameters_;
-  Named<double> before_;  // gradients
+  Named<double> before_;  // gradients before the layer ran
   std::list<Matrix> made_;
 };
 
-// A Linear as tests want it: frozen unless said otherwise, with random values.
+// Options of a Linear with random values; frozen unless `trained`.
 struct LinearForm {
   bool bias = false, trained = false;
   std::int64_t rank = 0;  // 0: no adapter

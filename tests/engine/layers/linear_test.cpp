@@ -1,4 +1,4 @@
-// Linear with a weight that is dense or in 4 bits, a bias and an adapter, each trained or not.
+// Linear with a dense or 4-bit weight, a bias and an adapter, each trained or not.
 #include "engine/layers/linear.h"
 
 #include "engine/formats/four_bit.h"
@@ -46,7 +46,7 @@ struct Size {
 };
 constexpr Size kSizes[] = {{1, 17, 5}, {6, 9, 13}, {1, 1, 1}};
 
-// Squares of the rows of the weight that bind() will make.
+// Returns the sums of squares of the rows of the weight that bind() will make.
 Values<double> squares_of_rows(const Size& size, DType dtype) {
   Matrix w(size.out, size.in, dtype);
   w.assign(reference::times(random_values("module.weight", size.out * size.in), 0.5));
@@ -58,14 +58,14 @@ Values<double> squares_of_rows(const Size& size, DType dtype) {
   return squares;
 }
 
-// Reads x only when the layer says that it needs it.
+// Passes x to the backward pass only if the layer says that it reads its input.
 void check(LayerRun& run, const Linear& layer, const Case& t, Size size) {
   Matrix &x = run.input(size.rows, size.in, "x"), &residual = run.input(size.rows, size.out, "residual");
   Matrix &y = run.matrix(size.rows, size.out, "y"), &dy = run.matrix(size.rows, size.out, "dy");
   Matrix &dx = run.matrix(size.rows, size.in, "dx"), before(size.rows, size.in, run.c.dtype);
   before.assign(dx.values());
   const Tensor u = layer.forward(run.c, y, x, t.residual ? residual.tensor : Tensor{}, t.alpha);
-  Matrix& scaled = run.matrix(size.rows, size.out, "scaled");  // by what the caller has to: alpha
+  Matrix& scaled = run.matrix(size.rows, size.out, "scaled");  // the caller has to scale dy by alpha
   scaled.assign(reference::times(dy.values(), double(t.alpha)));
   {
     Scope scope(run.c.scratch);
@@ -78,8 +78,8 @@ void check(LayerRun& run, const Linear& layer, const Case& t, Size size) {
     sum = reference::times(sum, double(t.alpha));
     return t.residual ? reference::add(sum, in.at("residual")) : sum;
   };
-  // What is rounded: u, du, x after dropout, the result, and dy times alpha. With magnitudes also the product
-  // before it is scaled, and what dropout adds to it: a row of five numbers came to 11 in f16.
+  // Roundings: of u, du, x after dropout, the result, and dy times alpha. With magnitudes also of the product
+  // before it is scaled, and of dropout's part of it: a row of five numbers came to 11 in f16.
   const int more = t.form.dora ? 3 : 0, dropped = t.form.dora && t.form.dropout > 0 ? 6 : 0;
   run.expect_near(y.values(), reference(run.in), 3 + more + dropped, "y");
   run.expect_near(dx.values(),
@@ -108,8 +108,8 @@ TEST_P(LinearLayer, IsTheReferenceWithItsGradients) {
 class AdaptedLinear : public testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(Types, AdaptedLinear, kTypes, name_of_type);
 
-// A pass without adapters has the bits of an adapter that adds nothing yet, also where the sum takes several
-// steps.
+// A pass without adapters has the same bits as a pass with an adapter whose B is 0, even if the sum takes
+// several steps.
 TEST_P(AdaptedLinear, WithoutItsAdapterHasTheBitsOfItsStart) {
   const Size size{40, 771, 48};
   LayerRun run(GetParam());
@@ -124,7 +124,7 @@ TEST_P(AdaptedLinear, WithoutItsAdapterHasTheBitsOfItsStart) {
   EXPECT_EQ(without.values(), with.values());
 }
 
-// A weight in 4 bits under an adapter is the matrix it stands for, rounded to the type of the activations.
+// A weight in 4 bits under an adapter acts as its dequantized matrix, rounded to the type of the activations.
 class FourBitLinear : public testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(Types, FourBitLinear, kTypes, name_of_type);
 

@@ -1,5 +1,5 @@
-// Mlp: gated or not, with every activation, whatever is kept, adapted, dropped out or trained.
-// tests/models/mlp_test.cpp has more rows than one piece.
+// Mlp: gated or not, with every activation, and any combination of kept tensors, adapters, dropout and
+// training. tests/models/mlp_test.cpp tests more rows than one piece.
 #include "engine/layers/mlp.h"
 
 #include "tests/engine/layers/layer_fixture.h"

@@ -1,5 +1,5 @@
 // Moe: experts that are trained or adapted, one by one or all at once, with statistics of the routers, a
-// shared expert, and whatever is kept.
+// shared expert, and any tensors kept.
 #include "engine/layers/moe.h"
 
 #include "lora/experts.h"
@@ -63,8 +63,8 @@ Moe make(const Case& t, DType dtype) {
 
 const std::string kModule = "base_model.model.moe.experts";
 
-// W_e + s B_e A_e, PEFT's einsum("o r e, e r i -> e o i"), of rows [first, first + rows) of what the
-// parameter has of the expert.
+// Adds s B_e A_e to W_e, as PEFT's einsum("o r e, e r i -> e o i"). `first`: the first row of B_e that
+// belongs to this weight.
 template <class V>
 void merge(reference::Named<V>& in, const std::string& module, const std::string& weight, std::size_t e,
            std::size_t r, std::size_t first, double scale) {
@@ -111,7 +111,7 @@ TEST_P(MoeLayer, IsTheReferenceWithItsGradients) {
   if (t.balance) balance.add(run.c, loss, routers, 1);
   moe.backward(run.c, dx, dy, x, saved, noted);
 
-  // The routers' loss is one more element of what the reference makes, whose own gradient is 1.
+  // The reference returns the routers' loss as one more element, whose gradient is 1.
   const auto reference = [&](const auto& given) {
     const auto in = t.all_at_once ? merged(given) : given;
     using V = typename std::decay_t<decltype(in.at("x"))>::value_type;
@@ -138,7 +138,7 @@ TEST_P(MoeLayer, IsTheReferenceWithItsGradients) {
   run.expect_gradients(reference, slopes, 8);
 }
 
-// As references of preferences are computed.
+// A pass without adapters, as for references of preferences, equals the base's pass.
 TEST(MoeWithoutAdapters, IsTheBase) {
   for (const bool at_once : {false, true}) {
     LayerRun run(DType::f32);

@@ -1,4 +1,4 @@
-// Linears that share their input: one gradient of it, and for their adapters one product where they can.
+// Linears with the same input: one gradient of the input and, if possible, one product for their adapters.
 // tests/lora/siblings_test.cpp counts those products.
 #include "engine/layers/siblings.h"
 

@@ -1,5 +1,5 @@
-// Layouts of sparse attention against DeepSpeed's classes (tests/golden/sparse_layouts.json), random blocks
-// by what they must be, and what the settings refuse.
+// Layouts of sparse attention against DeepSpeed's classes (tests/golden/sparse_layouts.json), properties of
+// random blocks, and refused settings.
 #include "engine/layers/sparse_layout.h"
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ TEST(SparseLayout, HeadsThatDoNotDifferShareOne) {
   EXPECT_EQ(make_layout(settings(j), bidirectional, 8).heads(), 8);
 }
 
-// What random blocks add in each row.
+// Returns the blocks that random blocks add in each row.
 std::vector<std::set<std::int64_t>> added(const Json& json, AttentionDirection direction) {
   Json without = json;
   without["num_random_blocks"] = 0;
@@ -119,7 +119,7 @@ std::string refusal(const Json& json, AttentionDirection direction = bidirection
   return "accepted";
 }
 
-TEST(SparseLayout, SaysWhatIsWrong) {
+TEST(SparseLayout, MistakesAreNamed) {
   const std::string at = "model.sparse_attention.";
   EXPECT_EQ(refusal({{"mode", "fixed"}, {"block", 48}}), at + "block: must be 16, 32, 64 or 128, is 48");
   EXPECT_EQ(refusal({{"mode", "fixed"}, {"num_random_blocks", 1}}),

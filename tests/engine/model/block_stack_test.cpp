@@ -1,5 +1,5 @@
-// BlockStack: the gradients of a stack, and every amount of recomputation with not a bit of difference.
-// tests/models/recomputation_test.cpp has whole models.
+// BlockStack: the gradients of a stack; recomputation of any number of blocks does not change a bit.
+// tests/models/recomputation_test.cpp tests complete models.
 #include "engine/model/block_stack.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ constexpr std::int64_t kRows = 3, kWidth = 4, kInner = 6;
 constexpr double kEps = 1e-3;
 const std::vector<std::int32_t> kStarts{0, kRows}, kKept{0, 2};
 
-// h = x + inner(norm(x)), y = h + mlp(norm(h)); h and what `inner` saves are always kept.
+// h = x + inner(norm(x)), y = h + mlp(norm(h)). h and the saved tensors of `inner` are always kept.
 struct Block {
   RmsNorm inner_norm, norm;
   Mlp inner, mlp;
@@ -71,7 +71,7 @@ Mlp make_mlp(const std::string& at, float dropout, bool trained, DType dtype) {
   return mlp;
 }
 
-// The names of its parameters begin with its number.
+// Makes a block whose parameters' names begin with its number.
 Block make(std::size_t number, float dropout, bool trained, DType dtype) {
   const std::string at = str(number, "."), inner = str(number, ".inner.");
   Block b{make_rms_norm(inner + "norm", kWidth, float(kEps), dtype),
@@ -81,7 +81,7 @@ Block make(std::size_t number, float dropout, bool trained, DType dtype) {
   return b;
 }
 
-// Moves bytes when it is waited for, and not before.
+// Copies bytes only in finish(), as late as possible.
 class LateDepot final : public Depot {
  public:
   void open() override { memory_.resize(static_cast<std::size_t>(size())); }
@@ -121,7 +121,7 @@ struct Setting {
   bool inputs_leave = false;
 };
 
-// A stack, and what a pass gives.
+// A stack, and the results of a forward and a backward pass.
 struct Pass {
   LayerRun run;
   std::vector<Block> blocks;
@@ -189,7 +189,7 @@ TEST(BlockStackLayer, IsTheReferenceWithItsGradients) {
       }
 }
 
-// The rows of x, and x with these rows.
+// gathered() returns the rows of x with these numbers; scattered() returns x with these rows replaced.
 template <class T>
 Values<T> gathered(const Values<T>& x, const std::vector<std::int32_t>& rows) {
   Values<T> y;
@@ -288,7 +288,7 @@ TEST(BlockStackLayer, RecomputationChangesNoBit) {
       }
 }
 
-TEST(BlockStackLayer, InputsThatWaitElsewhereChangeNoBitAndTakeLess) {
+TEST(BlockStackLayer, OffloadedInputsChangeNoBitAndTakeLess) {
   constexpr std::size_t kBlocks = 9;
   for (const std::size_t first : {0, 2}) {
     Setting t{kBlocks, first, 0, 1, first == 0};

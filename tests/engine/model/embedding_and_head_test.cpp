@@ -1,4 +1,4 @@
-// EmbeddingAndHead: one matrix for both ends gets the gradients of both; untied it is two.
+// EmbeddingAndHead: one matrix for both ends gets the gradients of both; untied, there are two matrices.
 #include "engine/model/embedding_and_head.h"
 
 #include "tests/engine/layers/layer_fixture.h"
@@ -23,7 +23,7 @@ void make(EmbeddingAndHead& v, Ends ends, bool trained, DType dtype) {
   if (ends == Ends::untied) v.untie();
 }
 
-// The losses of all rows.
+// Returns the losses of all rows.
 template <class V>
 Values<V> expected(Named<V> in) {
   const Values<V>& table = in.at("embed.weight");

@@ -36,7 +36,7 @@ const Case kCases[] = {
     {"ChunksDropout", kTrained, false, 0.4f, 0.25f, 0, 2100, 2},
 };
 
-// A head with the table that it may share.
+// A head, and the table that it may share.
 struct HeadAndTable {
   Head head;
   Embedding table{.weight = {.name = "head.weight", .shape = {kVocabulary, kWidth}}};
@@ -63,7 +63,7 @@ std::unique_ptr<HeadAndTable> make(const Case& t, DType dtype) {
   return made;
 }
 
-// The loss of every target.
+// Returns the loss of every target.
 template <class V>
 Values<V> expected(const Named<V>& in, const Case& t, const std::vector<std::int32_t>& rows,
                    const std::vector<std::int32_t>& ids, std::size_t chunk, const Ctx& c) {
@@ -86,7 +86,7 @@ Values<V> expected(const Named<V>& in, const Case& t, const std::vector<std::int
   return losses;
 }
 
-// The gradient of x, one column at a time: a row's loss depends on that row alone.
+// Returns the gradient of x, one column at a time: a row's loss depends on that row alone.
 template <class F>
 Values<double> gradient_of_rows(F losses, const Named<double>& in, const std::vector<std::int32_t>& rows) {
   using C = std::complex<double>;
@@ -115,7 +115,7 @@ TEST_P(HeadLayer, IsTheReferenceWithItsGradients) {
   run.bind(*made);
   Matrix &x = run.input(t.rows, kWidth, "x"), &d = run.matrix(t.rows, kWidth, "d");
   Matrix loss(1, 2, DType::f64);
-  loss.assign({3, 3});  // it is added to
+  loss.assign({3, 3});  // losses are added to it
   std::vector<std::int32_t> rows, ids;
   for (std::int64_t r = t.every - 1; r < t.rows; r += t.every) {
     rows.push_back(std::int32_t(r));
@@ -151,7 +151,7 @@ TEST(Head, HasLargerChunksOnAGpu) {
   EXPECT_EQ(rows(gpu, 100), 2048);
 }
 
-// Weighs every row as it is told, and keeps what it is shown.
+// Gives every row its weight from `told`, and stores the values that it receives.
 class ToldWeights final : public RowLoss {
  public:
   explicit ToldWeights(std::vector<float> told) : told_(std::move(told)) {}
@@ -176,7 +176,7 @@ std::vector<float> some_weights(std::size_t n) {
   return w;
 }
 
-// The gradient of rows whose losses count kLossScale times, with these weights in its place.
+// Replaces the factor kLossScale of these rows' losses by their weights.
 Values<double> reweighed(Values<double> d, const std::vector<std::int32_t>& rows,
                          const std::vector<float>& w) {
   for (std::size_t i = 0; i < rows.size(); ++i)
@@ -185,7 +185,7 @@ Values<double> reweighed(Values<double> d, const std::vector<std::int32_t>& rows
   return d;
 }
 
-TEST_P(HeadLayer, RowsAreWeighedByWhoSeesAllValues) {
+TEST_P(HeadLayer, WeightsOfRowsMayDependOnAllValues) {
   const auto& [t, dtype] = GetParam();
   if (t.smoothing > 0) GTEST_SKIP() << "of the cross-entropy alone";
   LayerRun run(dtype);
@@ -213,7 +213,7 @@ TEST_P(HeadLayer, RowsAreWeighedByWhoSeesAllValues) {
   run.expect_gradients(losses, Values<double>(weights.begin(), weights.end()), roundings);
 }
 
-// A reward model's: one number a row.
+// The head of a reward model: one number for each row.
 TEST(ScoreHead, IsTheReferenceWithItsGradients) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     LayerRun run(dtype);

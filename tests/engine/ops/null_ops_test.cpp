@@ -45,7 +45,7 @@ TEST(NullOps, KnowsTheLargestMatrixThatIsMadeDense) {
   EXPECT_EQ(dense({}, 5, 9), 0);
 }
 
-// Rows of a GPU's arena begin at its lines of 128 bytes.
+// Rows in a GPU's arena begin at lines of 128 bytes.
 TEST(NullOps, MakeArenasThatPadRowsAsTheirDevice) {
   NullOps cpu, gpu({Device::Kind::cuda});
   Arena of_cpu = make_arena(cpu, 1 << 20), of_gpu = make_arena(gpu, 1 << 20);
@@ -56,7 +56,7 @@ TEST(NullOps, MakeArenasThatPadRowsAsTheirDevice) {
   EXPECT_EQ(dense.take_padded(2, 2048, DType::bf16).stride, 2048);
 }
 
-// The text of the error that a call makes.
+// Returns the text of the error that a call throws.
 template <class Call>
 std::string error_of(Call call) {
   try {

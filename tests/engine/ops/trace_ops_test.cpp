@@ -44,7 +44,7 @@ TEST(TraceOps, StoppedItOnlyPassesCallsOn) {
   EXPECT_EQ(y.get(0, 0), 2);
 }
 
-// Pairs by looking at each.
+// Counts the pairs one by one.
 double pairs(const Mask& mask) {
   double n = 0;
   for (std::size_t s = 1; s < mask.starts.size(); ++s)
@@ -147,7 +147,7 @@ TEST(TraceOps, TheTimelineIsJsonWithLabelsAroundCalls) {
   EXPECT_EQ(ops.calls().size(), 3u);
 }
 
-TEST(TraceOps, WhatRunsBesideIsAThreadOfItsOwn) {
+TEST(TraceOps, CommunicationIsASeparateThread) {
   NullOps null;
   TraceOps ops(null, {.calls = true});
   const std::vector<TraceCall> beside{
@@ -156,7 +156,7 @@ TEST(TraceOps, WhatRunsBesideIsAThreadOfItsOwn) {
   std::ostringstream text;
   ops.write_timeline(text, beside);
   const auto events = nlohmann::json::parse(text.str()).at("traceEvents");
-  ASSERT_EQ(events.size(), 6u);  // a name, a label and a call of each
+  ASSERT_EQ(events.size(), 6u);  // a name, a label and a call for each thread
   EXPECT_EQ(events[3].at("args").at("name"), "communication");
   EXPECT_EQ(events[5].at("name"), "all_gather");
   EXPECT_EQ(events[5].at("tid"), 2);
@@ -164,7 +164,7 @@ TEST(TraceOps, WhatRunsBesideIsAThreadOfItsOwn) {
   EXPECT_LT(events[5].at("ts").get<double>(), events[2].at("ts").get<double>());
 }
 
-// A device that computes nothing; the n-th mark's time is n * n.
+// A device that computes nothing; the time of the n-th mark is n * n.
 class TickingOps final : public OpsOf<TickingOps> {
  public:
   explicit TickingOps(std::int64_t room) : room_(room) {}
@@ -244,7 +244,7 @@ TEST(TraceOps, SharesOfACallFollowEachOther) {
   EXPECT_EQ(ops.totals()[0].calls, 1);
 }
 
-TEST(TraceOps, LooksAtItsMarksWhereThereIsNoRoomForMore) {
+TEST(TraceOps, ReadsItsMarksWhenNoRoomIsLeft) {
   TickingOps device(4);
   TraceOps ops(device, {.calls = true});
   const Matrix a(3, 5, DType::f32);
@@ -252,7 +252,7 @@ TEST(TraceOps, LooksAtItsMarksWhereThereIsNoRoomForMore) {
   EXPECT_EQ(device.takes(), 2);
   EXPECT_EQ(ops.calls().size(), 5u);
   EXPECT_EQ(ops.totals()[0].calls, 5);
-  EXPECT_EQ(ops.gaps(), 3 + 11);  // 1 to 4, 25 to 36; from 9 to 16 somebody looked
+  EXPECT_EQ(ops.gaps(), 3 + 11);  // 1 to 4, 25 to 36; the marks were read from 9 to 16
 }
 
 TEST(Phases, AreTimedByTheDevicesMarks) {
@@ -260,8 +260,7 @@ TEST(Phases, AreTimedByTheDevicesMarks) {
   Phases phases;
   phases.measure(device.stamps(4));  // 0
   phases.turn_to(Phase::forward);    // 1
-  phases.turn_to(
-      Phase::backward);  // 4: there is room for one more, so that they are looked at; 9 begins anew
+  phases.turn_to(Phase::backward);   // 4: room for one more mark only, so they are read; 9 begins anew
   phases.turn_to(Phase::backward);
   phases.turn_to(Phase::step);                       // 16
   const Phases::Seconds seconds = phases.seconds();  // 25

@@ -1,4 +1,5 @@
-// What ranks have of parameters that they share out: everything once, found in the whole where it belongs.
+// Shards of parameters: every element belongs to one rank, and each shard knows its place in the full
+// parameter.
 #include "engine/parallel/cut.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +13,7 @@
 namespace ft {
 namespace {
 
-// The elements of the whole that a rank's parameter is, in its own order.
+// Returns the elements of the full parameter that a rank's parameter holds, in its order.
 std::vector<std::int64_t> elements_of(const Parameter& p) {
   std::vector<std::int64_t> all;
   each_piece(p, 0, p.shape.numel(), [&](std::int64_t here, std::int64_t at, std::int64_t n) {
@@ -42,7 +43,7 @@ TEST(Cut, OfATensorIsItsRowsOrColumns) {
           ++seen[static_cast<std::size_t>(e)];
         }
         EXPECT_TRUE(std::is_sorted(own.begin(), own.end()));
-        // A part of it as well, wherever it begins.
+        // Ranges of the shard, from any element on.
         for (const std::int64_t first : {std::int64_t{1}, p.shape.numel() / 2})
           each_piece(p, first, p.shape.numel() - first - 1,
                      [&](std::int64_t here, std::int64_t at, std::int64_t n) {
@@ -55,7 +56,7 @@ TEST(Cut, OfATensorIsItsRowsOrColumns) {
     }
 }
 
-// Queries, keys and values that one linear makes, whichever axis they lie on: each is shared out.
+// A linear that makes queries, keys and values: each of the three is sharded, along either axis.
 TEST(Cut, OfPartsHasSomeOfEach) {
   const Parts parts{4, 2, 2};
   for (const int axis : {0, 1}) {
@@ -114,7 +115,7 @@ TEST(Cut, OfAWeightInFourBitsIsWholeBlocks) {
         EXPECT_EQ(w.absmax.dtype, DType::f32);
         for (const std::int64_t e : elements_of(w.codes)) ++codes[static_cast<std::size_t>(e)];
         for (const std::int64_t e : elements_of(w.absmax)) ++scales[static_cast<std::size_t>(e)];
-        // A code and its block's scale are of the same elements.
+        // The shard of the scales belongs to the same elements as the shard of the codes.
         const auto own = elements_of(w.codes), of = elements_of(w.absmax);
         for (std::size_t i = 0; i < own.size(); ++i) EXPECT_EQ(own[i] / 32, of[i / 32]);
       }

@@ -1,5 +1,5 @@
-// Rows of tokens that travel to the ranks of their experts and back: whose they are, in which order, and how
-// many bytes that takes.
+// Rows of tokens that are sent to the ranks of their experts and back: their owners, their order, and the
+// bytes sent.
 #include "engine/parallel/expert_rows.h"
 
 #include <gtest/gtest.h>
@@ -14,10 +14,10 @@ namespace {
 
 constexpr std::int64_t kColumns = 3, kRoom = 1 << 20;
 
-// How many rows rank r's tokens have for expert e: none, or some.
+// Number of rows that rank r's tokens have for expert e; may be 0.
 std::int32_t count(int r, int e) { return (r * 5 + e * 3) % 4; }
 std::int64_t tokens(int r) { return 3 + r; }
-// Row i of those, as a number in its columns.
+// Column `column` of row i of rank r's rows for expert e.
 float value(int r, int e, std::int32_t i, std::int64_t column) {
   return static_cast<float>(((r * 16 + e) * 16 + i) * 16 + static_cast<int>(column));
 }
@@ -48,7 +48,7 @@ void travel(Communicator& ranks, int own) {
   const Tensor here = m.scratch.take_padded(rows.room(), kColumns, DType::f32).slice(0, rows.rows());
   rows.there(m.c, here, mine);
 
-  // Expert by expert, and there rank by rank.
+  // Rows are sorted by expert, then by rank.
   std::int64_t at = 0, leave = 0, come = 0, most = 0;
   for (int e = 0; e < own; ++e) {
     EXPECT_EQ(rows.starts()[std::size_t(e)], at);
@@ -83,14 +83,14 @@ TEST(ExpertRows, TravelThereAndBack) {
       for (const int own : {1, 3}) run_ranks(size, overlap, [&](Communicator& ranks) { travel(ranks, own); });
 }
 
-// All experts of the first rank chosen by all tokens of all ranks, as far as a token has choices.
+// All tokens of all ranks choose the experts of the first rank, as far as they have choices.
 TEST(ExpertRows, ThereIsRoomForTheWorst) {
   NullOps ops;
   for (const double factor : {0.0, 1.25}) {
     Memory m(ops);
     PlannedCommunicator ranks(4, 0);
     const ExpertRoom room{8, 3, factor};
-    const std::int64_t one = factor == 0 ? 16 : 8;  // of 16 x 3 / 8 = 6 rows, 1.25 times as many
+    const std::int64_t one = factor == 0 ? 16 : 8;  // 16 x 3 / 8 = 6 rows of each expert, times 1.25
     EXPECT_EQ(room.of_one(16), one);
     std::vector<std::int32_t> starts{0}, counts(8, static_cast<std::int32_t>(one));
     for (int e = 0; e < 8; ++e) starts.push_back(starts.back() + 6);

@@ -1,5 +1,5 @@
-// Attention in a ring of ranks against attention over all rows by the book, with its gradient, in every type;
-// what is sent; the same bits beside the computation.
+// Attention in a ring of ranks against reference attention over all rows, with its gradient, in every type;
+// the bytes sent; the same bits with overlap.
 #include "engine/parallel/ring_attention.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ using Values = std::vector<double>;
 
 struct Case {
   Heads heads;
-  std::vector<std::int32_t> lengths;  // whose sum is a multiple of 2 ranks
+  std::vector<std::int32_t> lengths;  // with a sum that is a multiple of 2 x ranks
   int ranks = 2;
   std::int64_t window = 0;
   float cap = 0;
@@ -65,7 +65,7 @@ class Whole {
     return {out[0].values(), out[1].values(), out[2].values(), out[3].values(), sent};
   }
 
-  // As ring_attention.h has it.
+  // The bytes that rank 0 sends, by the formula in ring_attention.h.
   std::int64_t sent() const {
     const std::int64_t n = starts_.back() / case_.ranks, keys = in_[1].tensor.cols();
     return (case_.ranks - 1) * 2 * n * keys * (2 * size_of(type_) + 4);
@@ -107,7 +107,7 @@ class Whole {
   std::vector<Matrix> in_;
 };
 
-// Many short sequences, few long ones, ones that reach over all chunks, that end and begin at their borders;
+// Many short sequences, few long ones, some that span all chunks, some that begin and end at chunk borders;
 // windows from two tokens to more than there are.
 const Case kCases[] = {
     {{2, 2, 8}, {8}},

@@ -1,4 +1,4 @@
-// How blocks are dealt out to stages.
+// The split of blocks among stages.
 #include "engine/parallel/stage.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,8 @@ TEST(DealBlocks, GivesEachStageAsMuchAsTheOthers) {
   EXPECT_EQ(shares({1, 1, 4, 1, 1}, {}, 3), (Shares{2, 1, 2}));
 }
 
-// Among equals the last ones get more: they have the fewest micro-batches in flight.
+// Among equal splits, the one with more blocks in later stages is chosen: these have fewer micro-batches in
+// flight.
 TEST(DealBlocks, GivesTheRestToTheLast) {
   EXPECT_EQ(shares(std::vector<double>(5, 1), {}, 2), (Shares{2, 3}));
   EXPECT_EQ(shares(std::vector<double>(7, 1), {}, 3), (Shares{2, 2, 3}));

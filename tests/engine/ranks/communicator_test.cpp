@@ -20,7 +20,8 @@ struct Values {
   }
 };
 
-// What rank r brings: of very different sizes, so that another order of the sum is another result.
+// Returns element i of rank r: numbers of very different sizes, so that another order of a sum gives another
+// result.
 template <class T>
 T value(int rank, std::int64_t i) {
   const auto mixed = static_cast<std::uint32_t>((i * 2654435761 + rank * 40503 + 7) & 0xffffffff);
@@ -54,7 +55,7 @@ bool same(const T& a, const T& b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
-// The last is more than one round of a sum.
+// The last size takes more than one round of a sum.
 constexpr std::int64_t kSizes[] = {0, 1, 2, 3, 7, 64, 1000, 270'001};
 
 template <class T>
@@ -66,7 +67,7 @@ void check_sums(MeshCommunicator& c, std::int64_t each) {
   c.reduce_scatter(mine.tensor(), all.tensor());
   Tensor flat = all.tensor();
   const Tensor place(flat.data + each * c.rank() * size_of(flat.dtype), flat.dtype, {each});
-  c.reduce_scatter(place, flat);  // into its own piece
+  c.reduce_scatter(place, flat);  // into the rank's part of the input
   c.all_reduce(whole.tensor());
   for (std::int64_t i = 0; i < each; ++i) {
     const auto k = static_cast<std::size_t>(i), in_all = static_cast<std::size_t>(each * c.rank() + i);
@@ -77,10 +78,10 @@ void check_sums(MeshCommunicator& c, std::int64_t each) {
   }
 }
 
-// What a sum that travels as T has to be.
+// Returns the expected sum of values that are sent as T.
 template <class T>
 float narrow_sum(int ranks, std::int64_t i, float scale) {
-  if (ranks == 1) return value<float>(0, i) * 1e-2f;  // travels nowhere
+  if (ranks == 1) return value<float>(0, i) * 1e-2f;  // nothing is sent
   const auto round = [](float v) {
     T t;
     from_float(t, v);
@@ -127,7 +128,7 @@ TEST_P(Communicators, SumsAreThoseInRankOrder) {
   });
 }
 
-// By reduce_scatter and by all_reduce the same bits, on all ranks; f64 stays as it is.
+// reduce_scatter and all_reduce give the same bits on all ranks; f64 is sent without rounding.
 TEST_P(Communicators, SumsThatTravelIn16BitsAreRoundedOnceOnEachSide) {
   for (const float scale : {1.0f, static_cast<float>(GetParam())})
     for (const DType type : {DType::bf16, DType::f16})
@@ -165,8 +166,8 @@ TEST_P(Communicators, EveryRankCanBroadcast) {
   });
 }
 
-// 2 (N-1)/N of the bytes for an all_reduce, (N-1)/N for each of its halves.
-TEST_P(Communicators, SendWhatTheFormulasSay) {
+// An all_reduce sends 2 (N-1)/N of the bytes, each of its halves (N-1)/N.
+TEST_P(Communicators, SendTheBytesOfTheFormulas) {
   run_ranks(GetParam(), [](MeshCommunicator& c) {
     const std::int64_t N = c.size(), n = 12 * 1000;
     Values<float> all(n), mine(n / N);

@@ -1,4 +1,4 @@
-// Where ranks stand in a grid, and collectives along its axes.
+// Places of ranks in a grid, and collectives along its axes.
 #include "engine/ranks/grid.h"
 
 #include <gtest/gtest.h>
@@ -37,8 +37,8 @@ TEST(Grid, TensorIsInnermostAndPipelinesOutermost) {
   }
 }
 
-// Experts are dealt out among data ranks in a row, each with its own rows of a sequence.
-TEST(Grid, ExpertsAreDealtOutAmongDataRanks) {
+// Experts are sharded among neighbouring data ranks, separately for each sequence rank.
+TEST(Grid, ExpertsAreShardedAmongDataRanks) {
   const GridShape g({.pipeline = 1, .data = 4, .sequence = 2, .tensor = 1}, 2);
   EXPECT_EQ(g.expert_group_of(0), (std::vector{0, 2}));
   EXPECT_EQ(g.expert_group_of(3), (std::vector{1, 3}));
@@ -59,7 +59,7 @@ TEST(Grid, ExpertsAreDealtOutAmongDataRanks) {
     });
 }
 
-// Each axis adds up over its own ranks, also when another axis is not asked, or asked more often.
+// Each axis adds up over its own ranks, even if another axis is not used, or used more often.
 TEST(Grid, AxesHaveCollectivesOfTheirOwn) {
   for (const bool overlap : {false, true})
     run_ranks(8, overlap, [](Communicator& world) {
@@ -76,7 +76,7 @@ TEST(Grid, AxesHaveCollectivesOfTheirOwn) {
         for (const int r : g.shape.group_of(world.rank(), {a})) all += static_cast<float>(1 << r);
         return all;
       };
-      for (int i = 0; i <= g.place.pipeline; ++i)  // stages of a pipeline do not do the same things
+      for (int i = 0; i <= g.place.pipeline; ++i)  // stages of a pipeline use the axis differently often
         EXPECT_EQ(sum(g.tensor()), want(Axis::tensor));
       EXPECT_EQ(sum(g.sequence()), want(Axis::sequence));
       EXPECT_EQ(sum(g.pipeline()), want(Axis::pipeline));
@@ -106,7 +106,7 @@ TEST(Grid, OfDataAloneIsTheWorld) {
   });
 }
 
-// Sums of gradients travel in 16 bits, those of activations as they are.
+// Sums of gradients are sent in 16 bits, sums of activations without rounding.
 TEST(Grid, ActivationsAreNotNarrowed) {
   const auto thrown = run_ranks_catching(4,
                                          [](MeshCommunicator& world) {
@@ -121,7 +121,7 @@ TEST(Grid, ActivationsAreNotNarrowed) {
   rethrow_first(thrown);
 }
 
-// Piece r of what rank q gets is what rank r had for it.
+// Piece r that rank q receives is the piece that rank r had for it.
 void check_all_to_all(Communicator& c, std::int64_t n) {
   const auto number = [&](int from, int to, std::int64_t i) {
     return static_cast<float>(10000 * from + 1000 * to + i % 900);
@@ -140,7 +140,7 @@ void check_all_to_all(Communicator& c, std::int64_t n) {
       ASSERT_EQ(in[static_cast<std::size_t>(n * from + i)], number(from, c.rank(), i)) << n << " " << i;
 }
 
-// Around the ring both ways, and in one direction only.
+// Sends to both neighbours in the ring, then from the first rank to the last only.
 void check_send_receive(Communicator& c, std::int64_t n) {
   const int next = (c.rank() + 1) % c.size(), last = (c.rank() + c.size() - 1) % c.size();
   Floats own(static_cast<std::size_t>(n), static_cast<float>(c.rank())), other(own);
@@ -165,7 +165,7 @@ TEST(Messages, ArriveWhereTheyShould) {
       });
 }
 
-// Through little room of the host's.
+// The host's memory is so small that messages go through it in pieces.
 TEST(Messages, GoThroughTheHostInPieces) {
   rethrow_first(on_threads(3, [](Ops& ops, Mesh mesh) {
     StagedCommunicator c(ops, std::make_unique<MeshCommunicator>(ops, std::move(mesh), 20), "", 100);
@@ -185,7 +185,7 @@ TEST(Messages, OfAnotherSizeAreFoundOut) {
   EXPECT_EQ(said(thrown[1]).code, Exit::mismatch) << said(thrown[1]).what;
 }
 
-// The axis and its ranks are said with the one that is lost.
+// The message about a lost rank names the axis and its ranks.
 TEST(Grid, ALostRankIsNamedWithItsGroup) {
   const auto thrown = run_ranks_catching(4, [](MeshCommunicator& world) {
     const Grid g(world, grid(1, 2, 2, 1));
@@ -212,8 +212,7 @@ TEST(Grid, ASlowRankIsNamedWithTheGroupThatWaits) {
         Floats out(8), in(8);
         g.sequence()->enter("model.layers.0.self_attn");
         g.sequence()->all_to_all(whole(in), whole(out));
-        std::this_thread::sleep_for(
-            std::chrono::milliseconds(400));  // the first to wait are those of its group
+        std::this_thread::sleep_for(std::chrono::milliseconds(400));  // the ranks of its group wait first
         world.barrier();
       },
       1.5);

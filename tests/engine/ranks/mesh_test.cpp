@@ -23,7 +23,7 @@ Meeting meeting(int rank, int size, Address master, double seconds = 20) {
           .seconds = seconds};
 }
 
-// What a rank says that meets rank 0, which stays with `change`.
+// Returns the error of rank 1, changed by `change`, when it meets an unchanged rank 0.
 std::string refused(const std::function<void(Meeting&)>& change, Exit expected,
                     std::string* roots = nullptr) {
   Socket listener = listen_at({"127.0.0.1", 0});
@@ -52,7 +52,7 @@ std::string refused(const std::function<void(Meeting&)>& change, Exit expected,
   return says;
 }
 
-// All ranks meet; each says its number to each.
+// All ranks meet; each sends its number to each.
 void meet_and_talk(int size, Socket listener, const Address& at) {
   std::vector<std::thread> threads;
   std::vector<std::string> failed(static_cast<std::size_t>(size));
@@ -116,12 +116,12 @@ TEST(Meeting, AnotherConfigurationEndsAll) {
   EXPECT_NE(root.find("expects 3 ranks; rank 0 expects 2"), std::string::npos) << root;
 }
 
-// A guest that does not know the token: what a rank said before, said again, proves nothing.
+// A guest without the token repeats a rank's earlier messages, which proves nothing.
 TEST(Meeting, AReplayProvesNothing) {
   Socket listener = listen_at({"127.0.0.1", 0});
   const Address at = local_address(listener);
   const auto soon = Clock::now() + std::chrono::seconds(10);
-  // Between rank 1 and rank 0: hears what both say.
+  // A relay between rank 1 and rank 0, which reads the messages of both.
   Socket between = listen_at({"127.0.0.1", 0});
   const Address middle = local_address(between);
   std::string heard(sizeof(Hello), 0), answer(4096, 0);
@@ -132,7 +132,7 @@ TEST(Meeting, AReplayProvesNothing) {
   std::thread root([&] {
     Meeting m = meeting(0, 2, at, 4);
     m.listener = std::move(listener);
-    EXPECT_THROW(meet(std::move(m)), UserError);  // no rank came
+    EXPECT_THROW(meet(std::move(m)), UserError);  // no rank connected
   });
   const auto say = [&](const std::string& text, Challenge& c) {
     Socket s = connect_to(at, soon, "rank 0");
@@ -142,7 +142,7 @@ TEST(Meeting, AReplayProvesNothing) {
   };
   Challenge first, second;
   Socket relay = say(heard, first);
-  ASSERT_TRUE(send_all(guest, &first, sizeof first, soon));  // rank 1 believes it, and answers
+  ASSERT_TRUE(send_all(guest, &first, sizeof first, soon));  // rank 1 trusts it, and answers
   std::size_t bytes = 0;
   const auto pause = [&] { return bytes == 0 ? soon : Clock::now() + std::chrono::milliseconds(300); };
   for (char c = 0; receive_all(guest, &c, 1, pause());) answer[bytes++] = c;
@@ -156,7 +156,7 @@ TEST(Meeting, AReplayProvesNothing) {
   rank1.join();
 }
 
-TEST(Meeting, WhoDoesNotComeIsNamed) {
+TEST(Meeting, MissingRanksAreNamed) {
   Socket listener = listen_at({"127.0.0.1", 0});
   Meeting m = meeting(0, 3, local_address(listener), 0.3);
   m.listener = std::move(listener);
@@ -192,8 +192,8 @@ TEST(Meeting, ATakenPortIsTheUsersToChange) {
   EXPECT_THROW(listen_at(local_address(listener)), UserError);
 }
 
-// Linux ends a connection with TCP_USER_TIMEOUT on which the other end does not read for so long. Tensors
-// must wait for a rank that computes or saves. In the nightly script: it takes 17 s.
+// With TCP_USER_TIMEOUT, Linux ends a connection if the other end does not read for that long. Tensors must
+// wait for a rank that computes or saves. Runs in the nightly script, because it takes 17 s.
 TEST(Meeting, DISABLED_ASlowReaderIsNoLostRank) {
   Socket listener = listen_at({"127.0.0.1", 0});
   const Address at = local_address(listener);

@@ -14,7 +14,7 @@ Tensor tensor(std::vector<float>& v) {
   return {reinterpret_cast<std::byte*>(v.data()), DType::f32, {static_cast<std::int64_t>(v.size())}};
 }
 
-// Started and direct collectives, of the whole world and of halves of it, in the program's order.
+// Started and direct collectives of the world and of its halves run in the program's order.
 TEST(OverlappedCommunicator, KeepsTheOrder) {
   run_ranks(4, true, [](Communicator& c) {
     const int half = c.rank() / 2;
@@ -24,8 +24,8 @@ TEST(OverlappedCommunicator, KeepsTheOrder) {
     std::vector<std::vector<float>> all(20, std::vector<float>(100, static_cast<float>(c.rank() + 1)));
     std::vector<Communicator::Ticket> tickets;
     for (auto& v : all) {
-      tickets.push_back(c.start([&v](Communicator& now) { now.all_reduce(tensor(v)); }));      // 10
-      tickets.push_back(pair->start([&v](Communicator& now) { now.all_reduce(tensor(v)); }));  // 20
+      tickets.push_back(c.start([&v](Communicator& now) { now.all_reduce(tensor(v)); }));      // gives 10
+      tickets.push_back(pair->start([&v](Communicator& now) { now.all_reduce(tensor(v)); }));  // gives 20
     }
     std::vector<float> direct{static_cast<float>(c.rank())};
     c.all_reduce(tensor(direct));
@@ -38,16 +38,16 @@ TEST(OverlappedCommunicator, KeepsTheOrder) {
   });
 }
 
-TEST(OverlappedCommunicator, SaysWhatAWorkThrew) {
+TEST(OverlappedCommunicator, RethrowsTheErrorOfAWork) {
   run_ranks(1, true, [](Communicator& c) {
     const auto ticket = c.start([](Communicator&) { throw UserError(Exit::peer_lost, "rank 7 went away"); });
     EXPECT_THROW(c.finish(ticket), UserError);
-    EXPECT_THROW(c.barrier(), UserError);  // nothing works any more
+    EXPECT_THROW(c.barrier(), UserError);  // the communicator is unusable afterwards
   });
 }
 
-// A rank that fails by itself does not wait for outstanding messages of the others.
-TEST(OverlappedCommunicator, AbandonsWhatIsUnderWay) {
+// A rank that fails does not wait for outstanding messages of others.
+TEST(OverlappedCommunicator, AbandonsCollectivesUnderWay) {
   const auto start = std::chrono::steady_clock::now();
   run_ranks(2, true, [](Communicator& c) {
     std::vector<float> v(1000);
@@ -61,7 +61,7 @@ TEST(OverlappedCommunicator, AbandonsWhatIsUnderWay) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
 }
 
-// What all ranks do, or none.
+// together(): all ranks succeed, or all fail.
 TEST(Together, OneFailureIsEverybodys) {
   std::vector<std::string> said(3);
   run_ranks(3, false, [&](Communicator& c) {
@@ -74,7 +74,7 @@ TEST(Together, OneFailureIsEverybodys) {
     } catch (const UserError& e) {
       said[static_cast<std::size_t>(c.rank())] = str(static_cast<int>(e.code), " ", e.what());
     }
-    c.barrier();  // and the ranks are still in step
+    c.barrier();  // the ranks are still in step
   });
   EXPECT_EQ(said[1], "6 no space");
   for (const std::size_t r : {0, 2})

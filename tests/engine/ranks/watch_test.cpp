@@ -1,4 +1,4 @@
-// Ranks as threads, of which some are lost in ways that a process would be lost.
+// Ranks as threads, some of which are lost in the ways in which a process can be lost.
 #include "engine/ranks/watch.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ Ended accused_by(Watch& w, int rank, Exit exit, const std::string& what) {
   }
 }
 
-// Until every rank has heard where the others are: several heartbeats.
+// Waits for several heartbeats, so that every rank knows the positions of the others.
 void listen() { std::this_thread::sleep_for(milliseconds(2000)); }
 
 class Three : public testing::Test {
@@ -63,7 +63,7 @@ TEST_F(Three, ADeadRankIsKnownToAllAtOnce) {
   EXPECT_LT(Clock::now() - start, seconds(5));
 }
 
-// Rank 0 does not watch here: of its two connections one ends first, and it would accuse the rank at the
+// Rank 0 does not watch here: one of its two connections ends first, and rank 0 would accuse the rank at the
 // other end.
 TEST(Watched, RankZeroIsMissedByEachOfTheOthers) {
   std::vector<Mesh> meshes = mesh_of_threads(3);
@@ -83,8 +83,8 @@ TEST_F(Three, TheFirstAccusedIsGuiltyForAll) {
   EXPECT_EQ(end_of(zero).exit, Exit::mismatch);
 }
 
-// Rank 0 waits for 1, which waits for 2, which computes: 2 is the one that is stuck.
-TEST_F(Three, WhoOnlyWaitsForAnotherIsNotStuck) {
+// Rank 0 waits for 1, which waits for 2, which computes. Rank 2 is stuck.
+TEST_F(Three, ARankThatOnlyWaitsIsNotStuck) {
   Watch two{meshes[2]};
   one.begin(Collective::transfer, 7);
   one.waits_for(2);
@@ -99,14 +99,15 @@ TEST_F(Three, WhoOnlyWaitsForAnotherIsNotStuck) {
   EXPECT_EQ(end_of(two).text, e.text);
 }
 
-// Who waits on GPUs cannot say for whom: the rank that has begun the fewest collectives is blamed.
-TEST_F(Three, WhoIsLastIsNamedWhereNobodyKnows) {
+// Ranks that wait on GPUs do not know for which rank. The rank that has begun the fewest collectives is
+// blamed.
+TEST_F(Three, TheLastRankIsNamedIfNobodyKnowsTheStuckOne) {
   Watch two{meshes[2]};
   zero.begin(Collective::all_gather, 9);
   one.begin(Collective::all_gather, 9);
   two.begin(Collective::all_gather, 8);
   two.leave(8);
-  two.leave(7);  // not where it is
+  two.leave(7);  // an old number, which is ignored
   listen();
   EXPECT_FALSE(one.over());
   one.suspect_last(Exit::hang, "has not answered for 60 s");
@@ -129,27 +130,27 @@ TEST_F(Three, NobodyIsNamedWhereAllAreInTheSameCollective) {
 }
 
 TEST_F(Three, ASilentProcessIsCalledStopped) {
-  std::this_thread::sleep_for(milliseconds(3200));  // there is no rank 2 that would send heartbeats
+  std::this_thread::sleep_for(milliseconds(3200));  // no rank 2 exists that would send heartbeats
   const Ended e = accused_by(one, 2, Exit::hang, "has not answered for 3 s");
   EXPECT_NE(e.text.find("\n  no heartbeat for "), std::string::npos) << e.text;
   EXPECT_NE(e.text.find(" s: its process is stopped"), std::string::npos) << e.text;
 }
 
-TEST_F(Three, WhoFailsSaysSoAndWhoIsDoneIsNotMissed) {
-  { Watch two{meshes[2]}; }  // done
+TEST_F(Three, AFailedRankIsReportedAndAFinishedOneIsNot) {
+  { Watch two{meshes[2]}; }  // leaves without an error
   meshes[2].peers[0].control = Socket();
   std::this_thread::sleep_for(milliseconds(300));
   pollfd p{zero.fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&p, 1, 0), 0);
   try {
-    Watch again{meshes[1]};  // as if it was rank 1's
+    Watch again{meshes[1]};  // in rank 1's place
     throw std::runtime_error("dies");
   } catch (const std::runtime_error&) {
   }
   EXPECT_EQ(end_of(zero).text, "rank 1 (a thread) failed; its own message says why, before the first step");
 }
 
-// What a rank is made to do that does not look at its verdict.
+// Calls give_up for a rank that does not look at its verdict.
 class GiveUps : public testing::Test {
  protected:
   void SetUp() override {
@@ -165,15 +166,16 @@ class GiveUps : public testing::Test {
   std::atomic<bool> given_up{false};
 };
 
-TEST_F(GiveUps, EndWhoComputes) {
+TEST_F(GiveUps, EndARankThatComputes) {
   const Watch zero{meshes[0]};
   meshes[1].peers[0].control = Socket();
   ASSERT_TRUE(gives_up());
   EXPECT_EQ(text, "rank 1 (a thread) went away, before the first step");
 }
 
-// It has said why, so nothing more is said, but not before it has had time to leave.
-TEST_F(GiveUps, EndWhoIsHeldUp) {
+// The rank has reported the reason, so give_up gets no text. It is called only after the rank has had time to
+// leave.
+TEST_F(GiveUps, EndARankThatIsHeldUp) {
   Watch zero{meshes[0]};
   meshes[1].peers[0].control = Socket();
   const auto start = Clock::now();
@@ -183,7 +185,7 @@ TEST_F(GiveUps, EndWhoIsHeldUp) {
   EXPECT_EQ(text, "");
 }
 
-// A peer that speaks nonsense is no reason to crash or to end.
+// Nonsense from a peer neither crashes nor ends the run.
 TEST(Nonsense, OnTheControlChannelIsIgnored) {
   std::vector<Mesh> meshes = mesh_of_threads(2);
   Watch zero{meshes[0]};

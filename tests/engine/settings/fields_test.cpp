@@ -1,4 +1,4 @@
-// Field lists in general: what a struct's list gives, apart from ft's own settings.
+// Field lists in general: reading, writing and errors of structs other than ft's settings.
 #include "engine/settings/fields.h"
 
 #include <optional>
@@ -59,7 +59,8 @@ TEST(Fields, ReadWriteRead) {
   EXPECT_EQ(write_settings(read(written.dump())), written);
 }
 
-// The first word of a value is written; words of the enum "true" and "false" are JSON's.
+// The first word of a value is written. The words "true" and "false" of an enum are written as JSON's true
+// and false.
 TEST(Fields, WordsAreReadAndWritten) {
   const Outer o = read(R"({"fruit": true, "basket": ["poire", "apple"], "seldom": "pear", "other": "a/b"})");
   EXPECT_EQ(o.fruit, Fruit::any);

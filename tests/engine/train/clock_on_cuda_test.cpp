@@ -1,5 +1,5 @@
-// The clock of a step, and of its trace, on a device with a queue of its own: the CUDA backend compiled for
-// the host does nothing before somebody waits.
+// The clock of a step, and of its trace, on a device with a queue: the CUDA backend compiled for the host
+// runs nothing before the host waits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ class OneVector final : public PlainModel {
 };
 
 struct Seen : Told {
-  std::vector<std::size_t> queued;  // when each row was told
+  std::vector<std::size_t> queued;  // works queued when each row was reported
   void progress(const StepRow& row) override {
     Told::progress(row);
     const auto held = cuda_on_cpu::lock();

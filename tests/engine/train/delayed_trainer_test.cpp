@@ -1,5 +1,5 @@
-// Delayed updates: every home, stage and number of ranks follows the recurrence of docs/offload.md, computed
-// here in double, and goes on from a checkpoint with the same bits.
+// Delayed updates: every place of the states, stage and number of ranks follows the recurrence of
+// docs/offload.md, computed here in f64, and resumes from a checkpoint with the same bits.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ constexpr double kRate = 0.05, kMost = 0.5, kBeta1 = 0.9, kBeta2 = 0.999, kEps =
 constexpr int kWarmup = 5;
 
 double start(std::int64_t i) { return 0.001 * static_cast<double>(i % 700) - 0.3; }
-// The gradient of micro-batch `id` at weight w.
+// Returns element i of the gradient of micro-batch `id` at weight w.
 double gradient(double w, std::int32_t id, std::int64_t i) {
   return 0.5 * w + 0.01 * std::sin(static_cast<double>(id) + 0.1 * static_cast<double>(i));
 }
@@ -57,7 +57,7 @@ struct Setting {
   Home home = Home::host;
   std::int64_t after = 0;
   DType dtype = DType::f32;
-  std::set<std::int32_t> overflow = {};  // micro-batches
+  std::set<std::int32_t> overflow = {};  // micro-batches whose gradients overflow
   std::int64_t save_steps = 1000;
   std::string output = "/nowhere", resume = {};
   int steps = 12;
@@ -122,7 +122,7 @@ Outcome run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   return out;
 }
 
-// The weights of all ranks, in order where they are sharded: each vector's parts, one rank after another.
+// Runs all ranks. Returns their weights, sorted, so that stages that shard in different ways can be compared.
 Outcome run(const Setting& setting) {
   std::vector<Outcome> all(static_cast<std::size_t>(setting.ranks));
   rethrow_first(on_threads(setting.ranks, [&](Ops& ops, Mesh mesh) {
@@ -135,8 +135,8 @@ Outcome run(const Setting& setting) {
   return all[0];
 }
 
-// theta' = U_k(theta, g_k) where U_k is AdamW's k-th update: its own learning rate, clipping and correction
-// of the bias.
+// theta' = U_k(theta, g_k), where U_k is AdamW's k-th update with its learning rate, clipping and bias
+// correction.
 struct Reference {
   struct Update {
     std::vector<double> gradient;

@@ -1,5 +1,5 @@
-// The Trainer in fp16 with a model that is one vector, whose gradients overflow where the test says: on all
-// ranks it is as if such a step had never been, except for the loss scale.
+// The Trainer in fp16 with a model of one vector, whose gradients overflow in steps that the test chooses. On
+// all ranks the result is as if these steps had not existed, except for the loss scale.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ using Ids = std::set<std::int32_t>;
 
 constexpr std::int64_t kSize = 600;
 
-// What happens in the micro-batches of these numbers.
+// Numbers of the micro-batches whose gradients overflow, and of those whose loss is NaN.
 struct Happenings {
   Ids overflow{}, no_loss{};
   bool always_overflow = false;
@@ -36,7 +36,7 @@ class Vector final : public PlainModel {
     const bool overflow = happenings_.always_overflow || happenings_.overflow.contains(id);
     for (std::int64_t i = 0; i < kSize; ++i) {
       const float w = to_float(p.value.as<f16>()[i]);
-      f16 d;  // of an activation
+      f16 d;  // the gradient of an activation, in f16
       from_float(d, scale * (overflow && i == 7 ? 1e6f : 0.1f * w + 0.01f * static_cast<float>(id % 7)));
       p.grad.as<float>()[i] += to_float(d);
     }
@@ -65,7 +65,7 @@ struct Setting {
   LossScaling scaling = {};
 };
 
-// What rank `rank` sees.
+// Trains on one rank and returns its results.
 Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   TrainConfig config;
   config.training.fp16 = true;
@@ -126,7 +126,7 @@ std::vector<Course> run_all(const Setting& run) {
 TEST(Fp16Trainer, ASkippedStepHasNeverBeenOnAnyRank) {
   for (const int ranks : {1, 2})
     for (const int stage : {0, 1, 2, 3}) {
-      // Steps 3, 5 and 6 (from 0), by the last rank alone.
+      // Steps 3, 5 and 6 (from 0) overflow, on the last rank only.
       Setting run{.ids = numbers(20 * ranks), .ranks = ranks, .stage = stage};
       Setting without = run;
       for (const std::int32_t step : {3, 5, 6}) {
@@ -147,7 +147,7 @@ TEST(Fp16Trainer, ASkippedStepHasNeverBeenOnAnyRank) {
                   "16384");
         EXPECT_EQ(got[r].rows[7].loss_scaling, (LossScalingRow{16384, 3}));
         EXPECT_FALSE(std::isfinite(got[r].rows[6].grad_norm));
-        // The schedule has waited, and the norm is that of the gradient without its scale.
+        // The schedule did not advance, and the norm is the unscaled gradient's.
         EXPECT_EQ(got[r].rows[7].learning_rate, want[r].rows[4].learning_rate);
         EXPECT_EQ(got[r].rows[7].grad_norm, want[r].rows[4].grad_norm);
       }
@@ -198,8 +198,8 @@ std::string error_of(const Setting& run) {
   return "none";
 }
 
-TEST(Fp16Trainer, AtTheMinimumItSaysWhatToDo) {
-  // 2^16 is used twice, 2^0 once: step 18.
+TEST(Fp16Trainer, AtTheMinimumItSuggestsSettings) {
+  // Scale 2^16 is used twice, 2^0 once: step 18.
   for (const int ranks : {1, 2})
     EXPECT_EQ(
         error_of({.ids = numbers(20 * ranks), .happenings = {.always_overflow = true}, .ranks = ranks}),

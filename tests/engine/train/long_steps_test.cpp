@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t kRows = 23, kCols = 27;
 constexpr int kSteps = 200;
 
-// make_long_steps.py makes the same.
+// Generates the same numbers as make_long_steps.py.
 float noise(std::uint32_t i, int step) {
   std::uint32_t h = (i + 1) * 2654435761u ^ static_cast<std::uint32_t>(step + 1) * 2246822519u;
   h ^= h >> 15;
@@ -57,7 +57,7 @@ TEST(DynamicMap, IsBitsandbytes) {
   }
 }
 
-// The root of the mean of squares of what is apart, relative to that of what is wanted.
+// Returns the root mean square of the differences, relative to the root mean square of `want`.
 double apart(const Tensor& got, const std::vector<float>& want) {
   double squares = 0, all = 0;
   for (std::size_t i = 0; i < want.size(); ++i) {
@@ -127,7 +127,7 @@ INSTANTIATE_TEST_SUITE_P(
                     LongRun{"adagrad"}, LongRun{"adagrad lr_decay=0.01,eps=1e-6"}, LongRun{"rmsprop"},
                     LongRun{"rmsprop alpha=0.9,momentum=0.8,centered=True"}, LongRun{"adafactor"},
                     LongRun{"adafactor scale_parameter=True,clip_threshold=0.5"},
-                    // Products are in bf16 there too, but added up in another order.
+                    // The library's products are in bf16 too, but add up in another order.
                     LongRun{"muon", 1e-3},
                     LongRun{"muon momentum=0.8,nesterov=False,adjust_lr_fn=match_rms_adamw", 1e-3},
                     LongRun{"adamw_8bit min_8bit_size=500"}, LongRun{"lion_8bit min_8bit_size=500"}),
@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-// What stays in 32 bits: embeddings, and weights with few elements.
+// States of embeddings and of weights with few elements stay in 32 bits.
 TEST(EightBit, StatesOfSomeWeightsStayIn32Bits) {
   for (const Optim optim : {Optim::adamw_8bit, Optim::lion_8bit}) {
     TrainingConfig config;

@@ -1,4 +1,5 @@
-// The loss scale against DeepSpeed's DynamicLossScaler (tests/golden/loss_scales.json), and by hand.
+// The loss scale against DeepSpeed's DynamicLossScaler (tests/golden/loss_scales.json), and with results by
+// hand.
 #include "engine/train/loss_scaler.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ TEST(LossScaler, IsDeepSpeeds) {
   }
 }
 
-// The scale after each step; o: an overflow.
+// Returns the scale after each step; o: an overflow.
 std::vector<double> scales(LossScaler& scaler, const char* steps) {
   std::vector<double> all;
   for (; *steps; ++steps) {
@@ -43,8 +44,8 @@ std::vector<double> scales(LossScaler& scaler, const char* steps) {
 
 TEST(LossScaler, HysteresisIsSpentOnceAndRefilledByAWindow) {
   LossScaler scaler({.initial_scale_power = 4, .loss_scale_window = 3});
-  // The first overflow is tolerated, further ones halve; a window of good steps behind one doubles, and the
-  // next overflow is tolerated again.
+  // The first overflow is tolerated, further ones halve the scale. A window of good steps after an overflow
+  // doubles it, and the next overflow is tolerated again.
   EXPECT_EQ(scales(scaler, "ooo"), (std::vector<double>{16, 8, 4}));
   EXPECT_EQ(scales(scaler, "....."), (std::vector<double>{4, 4, 4, 8, 8}));
   EXPECT_EQ(scales(scaler, "oo.o"), (std::vector<double>{8, 4, 4, 2}));

@@ -1,4 +1,4 @@
-// Models for the Trainer that are a few vectors, whose gradients a test makes up; data and files for them.
+// Models for the Trainer that consist of a few vectors, with gradients by the test; data and files for them.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace ft::test {
 
-// A unit for each vector.
+// A model with one unit for each vector.
 class PlainModel : public Model {
  public:
   PlainModel(const std::vector<std::pair<std::string, std::int64_t>>& vectors, DType dtype) {
@@ -40,7 +40,7 @@ class PlainModel : public Model {
   std::vector<Parameter> parameters;
 };
 
-// One token a micro-batch: its number.
+// Data with one token in each micro-batch: its number.
 class Numbers final : public BatchSource {
  public:
   explicit Numbers(std::vector<std::int32_t> ids) : ids_(std::move(ids)) {}

@@ -1,7 +1,7 @@
-// What ranks save between them is, to the byte, what one rank saves, under every stage and in groups,
-// whatever states the optimizer declares: no block is cut between ranks. And any number of ranks under any
-// stage gets back what was saved. So every ordered pair of the two is covered: all have the same file between
-// them.
+// Checkpoints of several ranks equal one rank's checkpoint byte for byte, in every stage and in groups, for
+// all states that an optimizer declares: no block is split between ranks. Any number of ranks in any stage
+// loads the same values. Since all write the same file, this covers every ordered pair of saving and loading
+// ranks.
 #include <gtest/gtest.h>
 
 #include "engine/files/safetensors_write.h"
@@ -16,8 +16,8 @@ namespace {
 using test::slurp;
 using test::TempFolder;
 
-// Two running means for small parameters; bytes for the others, with a number for each block of 256; and of
-// one parameter, whole on every rank, a number for each row and column.
+// Two running means for small parameters. For other parameters, bytes with a number for each block of 256.
+// For one parameter, numbers for each row and column, which every rank has completely.
 constexpr std::array<StateSpec, 2> kMeans{{{.name = "exp_avg"}, {.name = "exp_avg_sq"}}};
 constexpr std::array<StateSpec, 2> kBlocks{
     {{.name = "codes", .dtype = DType::u8}, {.name = "absmax", .block = 256}}};
@@ -49,14 +49,14 @@ struct Toy {
   std::vector<Parameter> parameters;
 };
 
-// Element i of a parameter or its state: exact in f32, a byte for u8.
+// Returns element i of a parameter or its state: exact in f32, a byte for u8.
 float value(const Parameter& p, std::string_view kind, DType dtype, std::int64_t i) {
   if (dtype == DType::u8) return static_cast<float>((i * 7 + 3) % 251);
   return static_cast<float>(i) + 0.25f * static_cast<float>(kind.size()) +
          1000.0f * static_cast<float>(p.name.size());
 }
 
-// visit(kind, array, its first element's number): the master and the states of a slice.
+// Calls visit(kind, array, number of its first element) for the master and the states of a slice.
 void each_array(const Slice& s,
                 const std::function<void(std::string_view, const Tensor&, std::int64_t)>& visit) {
   visit("", s.master, s.first);

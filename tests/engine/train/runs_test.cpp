@@ -1,6 +1,6 @@
-// Every optimizer updates a unit in runs of parameters that decay alike. The result is bit for bit that of
-// one parameter at a time on one rank, under every stage and number of ranks; and the padding between
-// parameters stays zero.
+// Every optimizer updates a unit in runs of parameters with the same weight decay. The result has the bits of
+// an update of one parameter at a time on one rank, in every stage and with any number of ranks. The padding
+// between parameters stays zero.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ struct Toy {
 
 using Trained = std::map<std::string, std::vector<float>>;  // masters and states
 
-// Steps of one parameter each.
+// Steps one parameter at a time.
 void step_each(Ops& ops, ParameterStore& store, const Optimizer& optimizer, const StepScalars& scalars) {
   store.each_slice([&](const Slice& s) {
     optimizer.step(ops, {s, s.parameter->name, s.parameter->decays}, scalars);
@@ -50,7 +50,7 @@ void step_each(Ops& ops, ParameterStore& store, const Optimizer& optimizer, cons
   store.publish();
 }
 
-// Elements that belong to no parameter; they must be zero.
+// Counts elements that belong to no parameter, and expects that they are zero.
 std::int64_t padding_of(ParameterStore& store) {
   std::int64_t padding = 0;
   store.each_run([&](const FlatRun& run) {
@@ -154,7 +154,7 @@ TEST_P(Runs, AreBitwiseOneParameterAtATime) {
   }
 }
 
-// Adafactor and Muon look at parameters as a whole: the same bits as of one rank.
+// Adafactor and Muon need a parameter's full matrix: the same bits as on one rank.
 TEST(WholeParameters, HaveTheSameBitsUnderEveryStage) {
   for (const auto& [optim, args] : {std::pair{Optim::adafactor, "clip_threshold=0.5"},
                                     {Optim::adafactor, "scale_parameter=True"},

@@ -1,4 +1,4 @@
-// A small made-up run for the tests of reports, in a temporary folder of its own.
+// A small invented run for the tests of reports, in a temporary folder.
 #pragma once
 #include <unistd.h>
 
@@ -43,7 +43,7 @@ inline std::vector<std::string> lines_of(const std::string& path) {
   return lines;
 }
 
-// Two digits a byte.
+// Returns two digits for each byte.
 inline std::string hex(std::string_view bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string out;
@@ -108,7 +108,7 @@ inline Summary sample_summary(std::int64_t step) {
   return s;
 }
 
-// Rows first .. last, an evaluation and a checkpoint at every fifth.
+// Reports rows first .. last, with an evaluation and a checkpoint at every fifth.
 inline void play(Report& report, std::int64_t first, std::int64_t last) {
   for (std::int64_t step = first; step <= last; ++step) {
     report.progress(sample_step(step));

@@ -1,6 +1,5 @@
-// The schedules of all stages together: every pass comes after what it needs, nobody waits for somebody who
-// waits for him, even if a message is taken only when both sides are ready, and what is waited is what the
-// formula says.
+// The schedules of all stages together: every pass comes after the passes that it needs; no deadlock occurs
+// even if a message is sent only when both sides are ready; and waiting times follow the formula.
 #include "engine/train/stage_schedule.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +18,7 @@ namespace {
 
 using Key = std::tuple<std::int64_t, int, bool>;  // micro-batch, stage among all, backward
 
-// Half of a message: its other half is on another rank.
+// An end of a message; the other end is on another rank.
 struct Half {
   Key what;
   double since = 0;
@@ -31,7 +30,7 @@ class Together {
   explicit Together(const PipelineShape& shape) : shape_(shape) {
     for (int s = 0; s < shape.stages; ++s) ranks_.push_back({.turns = stage_schedule(shape, s)});
   }
-  // Whether all came to their end.
+  // Returns true if all ranks finish their schedules.
   bool run() {
     for (bool moved = true; moved;) {
       moved = false;
@@ -56,7 +55,7 @@ class Together {
     double time = 0;
     std::vector<std::shared_ptr<Half>> halves;
     std::map<std::size_t, Key> slots;
-    std::set<Key> here;  // what its passes need has come
+    std::set<Key> here;  // passes whose inputs have been received
   };
   int number(int s, const StagePass& p) const { return p.chunk * shape_.stages + s; }
   Key key(int s, const StagePass& p) const { return {p.micro_batch, number(s, p), p.backward}; }
@@ -168,7 +167,7 @@ TEST(StageSchedule, TakesTheChunksInTurnWhereThereAreSeveral) {
             "B0a >B0a <B1a B1a >B1a");
 }
 
-TEST(StageSchedule, KeepsWhatItsFormulaSays) {
+TEST(StageSchedule, HasTheFormulasMicroBatchesInFlightAndBubble) {
   EXPECT_EQ(in_flight({4, 1, 9}, 0), 4);
   EXPECT_EQ(in_flight({4, 1, 2}, 0), 2);
   EXPECT_EQ(in_flight({4, 2, 8}, 0), 11);
@@ -178,7 +177,7 @@ TEST(StageSchedule, KeepsWhatItsFormulaSays) {
   EXPECT_DOUBLE_EQ(bubble({4, 2, 8}), 3. / 19);
 }
 
-// One micro-batch is planned for the sake of its memory.
+// A plan may have one micro-batch only, to plan its memory.
 TEST(StageSchedule, PlansAMicroBatchByItself) {
   EXPECT_EQ(text_of({2, 3, 1}, 1),
             "<F0a F0a >F0a <F0b F0b >F0b <F0c F0c >F0c <B0c B0c >B0c <B0b B0b >B0b <B0a B0a >B0a");

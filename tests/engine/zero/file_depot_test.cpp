@@ -13,7 +13,7 @@ namespace {
 
 class FileDepotTest : public testing::TestWithParam<MoverKind> {
  protected:
-  // Where containers refuse io_uring there is nothing to test.
+  // Skips tests of io_uring if the kernel or container refuses it.
   void SetUp() override {
     const ScratchFile file(folder_.path(), kFileBlock, "a test");
     if (!make_block_mover(1, GetParam(), file.file())) GTEST_SKIP() << "this kernel refuses io_uring";
@@ -25,8 +25,8 @@ Tensor bytes_of(std::vector<std::byte>& memory) {
   return {memory.data(), DType::u8, {static_cast<std::int64_t>(memory.size())}};
 }
 
-// Puts and fetches at random, many under way, against plain memory.
-TEST_P(FileDepotTest, HoldsWhatWasPut) {
+// Random puts and fetches, many at the same time, against plain memory.
+TEST_P(FileDepotTest, ReturnsTheBytesThatWerePut) {
   constexpr std::int64_t kPiece = (std::int64_t{5} << 20) / 2 + 4096, kPieces = 4;
   FileDepot depot(folder_.path(), "a test", GetParam());
   for (std::int64_t i = 0; i < kPieces; ++i)
@@ -45,7 +45,7 @@ TEST_P(FileDepotTest, HoldsWhatWasPut) {
   Depot::Ticket last = 0;
   for (int i = 0; i < 60; ++i) {
     const std::int64_t piece = number(kPieces), first = number(kPiece - 1), size = 1 + number(kPiece - first);
-    if (i % 2 == 0) {  // a put begins with a block, and nothing else is in its last one
+    if (i % 2 == 0) {  // a put begins at a block's start, and its last block contains nothing else
       std::vector<std::byte>& data =
           kept.emplace_back(static_cast<std::size_t>(kPiece - first / 4096 * 4096));
       for (std::byte& b : data) b = static_cast<std::byte>(random());
@@ -74,7 +74,7 @@ TEST_P(FileDepotTest, EndsWithTransfersUnderWay) {
   depot.fetch(bytes_of(data), 0);
 }
 
-// The part of the file that is missing is said, and said again.
+// The error names the missing part of the file, and is repeated by later calls.
 TEST_P(FileDepotTest, AnErrorNamesThePlace) {
   const ScratchFile file(folder_.path(), 8 * kFileBlock, "a test");
   ASSERT_EQ(ftruncate(file.file().fd, 5 * kFileBlock), 0);
@@ -85,7 +85,7 @@ TEST_P(FileDepotTest, AnErrorNamesThePlace) {
             "6 reading the offload file in folder " + folder_.path() + ", byte 20480: the file ends there");
 }
 
-TEST_P(FileDepotTest, WakesWhoWaits) {
+TEST_P(FileDepotTest, WakesWaitingThreads) {
   const ScratchFile file(folder_.path(), kFileBlock, "a test");
   const auto mover = make_block_mover(1, GetParam(), file.file());
   for (int i = 0; i < 3; ++i) {
@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(Each, FileDepotTest, testing::Values(MoverKind::uring, 
                            return kind.param == MoverKind::uring ? "uring" : "threads";
                          });
 
-// What a system may answer to a transfer of four blocks.
+// Answers of the system to a transfer of four blocks.
 TEST(TransferProgress, GoesOnWhereATransferEnded) {
   const BlockFile file{-1, "a file"};
   std::byte* const data = nullptr;

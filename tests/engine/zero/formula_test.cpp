@@ -5,14 +5,14 @@
 namespace ft {
 namespace {
 
-// The paper's figure 1: 7.5 billion parameters, 64 ranks.
+// The example of figure 1 of the ZeRO paper: 7.5 billion parameters on 64 ranks.
 TEST(Formula, ThePapersExample) {
   const double want[] = {120, 31.4, 16.6, 1.9};
   for (int stage = 0; stage < 4; ++stage)
     EXPECT_NEAR(state_bytes(ZeroStage::of(stage), 64, 7.5e9, kMixedPaper) / 1e9, want[stage], 0.05) << stage;
 }
 
-TEST(Formula, WhatIsSent) {
+TEST(Formula, BytesSent) {
   constexpr StateBytes kF32{4, 4, 8};
   constexpr double N = 4, psi = 1000, part = 3.0 / 4;
   const auto sent = [&](int stage, double frozen, double micro_steps) {

@@ -1,5 +1,5 @@
-// A ParameterStore under a toy model whose gradients are made up: whatever is gathered when, the same
-// numbers, never more in memory than was planned and never more whole than was allowed.
+// A ParameterStore under a toy model with invented gradients: the same numbers however parameters are
+// gathered, never more memory than planned and never more gathered elements than allowed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ std::int64_t weights_of(int unit) { return 700 + 130 * unit; }
 constexpr std::array<StateSpec, 2> kStates{{{.name = "m"}, {.name = "v"}}};
 std::span<const StateSpec> adam_states(const Parameter&) { return kStates; }
 
-// Each unit: a trained weight, a small trained one, a frozen one.
+// Each unit has a trained weight, a small trained one and a frozen one.
 struct Toy {
   explicit Toy(DType dtype, std::int64_t scale = 1) {
     for (int u = 0; u < kUnits; ++u) {
@@ -42,7 +42,7 @@ struct Toy {
     for (std::size_t u = 0; u < kUnits; ++u)
       store.add_unit(str("unit ", u), {&all[3 * u], &all[3 * u + 1], &all[3 * u + 2]});
   }
-  // A pass forwards and one backwards. `rank` < 0: memory is not touched.
+  // Runs a forward and a backward pass. With `rank` < 0 memory is not accessed.
   void micro_step(ParameterStore& store, int rank, int number) {
     std::vector<int> order;
     for (int u = 0; u < kUnits; ++u) order.push_back(u);
@@ -108,7 +108,7 @@ TransientMemory planned(const Case& c) {
   return store.transient();
 }
 
-// Position of a trained parameter among all, one after another.
+// Returns the position of a trained parameter if all are laid out one after another.
 std::int64_t place_of(const Toy& toy, const Parameter& p) {
   std::int64_t at = 0;
   for (const Parameter& other : toy.all) {
@@ -154,7 +154,7 @@ void train(const Case& c, Communicator& comm, Outcome& outcome) {
     store.publish();
   }
   const std::int64_t sent = comm.sent() - before;
-  // Ranks are threads: each puts its part in its place.
+  // Ranks are threads: each copies its part to its place.
   store.each_part([&](const Slice& p, HostPieces& pieces) {
     pieces.out_of(p.master, [&](const Tensor& v, std::int64_t at) {
       std::copy_n(v.as<float>(), v.numel(),
@@ -180,7 +180,7 @@ ZeroOptions options(int stage, std::int64_t prefetch = 0, bool overlap = false) 
   return {.stage = ZeroStage::of(stage), .prefetch = prefetch, .overlap = overlap};
 }
 
-// Values, masters, states and gradients in files: in windows smaller than the weights, or larger.
+// Values, masters, states and gradients in files, in windows smaller and larger than the weights.
 class Elsewhere : public testing::TestWithParam<std::tuple<int, DType, int>> {};
 TEST_P(Elsewhere, IsTheSameTraining) {
   const auto [ranks, dtype, stage] = GetParam();
@@ -237,9 +237,9 @@ TEST(ParameterStore, StagesAreTheSame) {
     }
 }
 
-constexpr std::int64_t kOneUnit = 700 + 130 * (kUnits - 1) + kSmall + kFrozen;  // the largest
+constexpr std::int64_t kOneUnit = 700 + 130 * (kUnits - 1) + kSmall + kFrozen;  // of the largest unit
 
-TEST(ParameterStore, NoMoreIsWholeThanAllowed) {
+TEST(ParameterStore, NoMoreIsGatheredThanAllowed) {
   std::int64_t all = 0;
   for (int u = 0; u < kUnits; ++u) all += weights_of(u) + kSmall + kFrozen;
   const auto live = [](std::int64_t prefetch, std::int64_t most, std::int64_t persist) {
@@ -249,18 +249,19 @@ TEST(ParameterStore, NoMoreIsWholeThanAllowed) {
     return run({2, 1, true, o}).most_live;
   };
   EXPECT_EQ(live(0, all, 0), kOneUnit);
-  EXPECT_GT(live(1, all, 0), kOneUnit);  // one ahead
+  EXPECT_GT(live(1, all, 0), kOneUnit);  // one unit is prefetched
   EXPECT_LE(live(1, all, 0), 2 * kOneUnit);
   EXPECT_EQ(live(1'000'000, all, 0), all);  // everything
   EXPECT_LE(live(1'000'000, 4000, 0), 4000);
   EXPECT_GT(live(1'000'000, 4000, 0), 2 * kOneUnit - 800);
-  EXPECT_EQ(live(1'000'000, 10, 0), kOneUnit);  // what is in use is whole whatever the limit
+  EXPECT_EQ(live(1'000'000, 10, 0), kOneUnit);  // a unit in use is gathered even beyond the limit
   EXPECT_EQ(live(0, all, 300), kOneUnit + (kUnits - 1) * (kSmall + kFrozen));
   EXPECT_EQ(live(0, all, 100'000), 0);  // nothing is ever gathered
 }
 
-// 2 Psi (N-1)/N, and under stage 3 three, of what is not persistent; padding to 256 bytes a rank included.
-TEST(ParameterStore, SendsWhatTheFormulasSay) {
+// Bytes sent: 2 Psi (N-1)/N, or three times Psi in stage 3, for parameters that are not persistent; includes
+// padding to 256 bytes a rank.
+TEST(ParameterStore, SendsTheBytesOfTheFormulas) {
   constexpr std::int64_t N = 3;
   const auto up = [](std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; };
   std::int64_t trained = 0, frozen = 0;
@@ -268,7 +269,7 @@ TEST(ParameterStore, SendsWhatTheFormulasSay) {
     trained += up(up(weights_of(u), 64) + up(kSmall, 64), 64 * N);
     frozen += up(kFrozen, 64 * N);
   }
-  const std::int64_t norm = 8 * (N - 1);  // the whole of it to nobody but through rank 0 or 2
+  const std::int64_t norm = 8 * (N - 1);  // sent by the norm, whose sum goes through rank 0 or 2
   const auto sent = [](int stage, int micro_steps) {
     return run({static_cast<int>(N), micro_steps, true, options(stage, 1, true)}).sent;
   };
@@ -286,9 +287,9 @@ TEST(ParameterStore, SendsWhatTheFormulasSay) {
   near(sent(3, 4), 4 * (3 * psi + 2 * phi));
 }
 
-// Groups of two among four: what a rank holds is what one of two holds, and the sums are the same to
+// Groups of two of the four ranks: a rank holds as much as one of two ranks, and sums are the same except for
 // rounding.
-TEST(ParameterStore, GroupsShareOutAmongThemselves) {
+TEST(ParameterStore, GroupsShardAmongThemselves) {
   for (int stage = 1; stage < 4; ++stage)
     for (const int micro_steps : {1, 3}) {
       const Outcome all = run({4, micro_steps, true, options(stage, 1, true)});
@@ -307,7 +308,7 @@ TEST(ParameterStore, GroupsShareOutAmongThemselves) {
     }
 }
 
-TEST(ParameterStore, UnitsAreUsedAsWasSaid) {
+TEST(ParameterStore, UnitsAreUsedInTheExpectedOrder) {
   cpu::CpuOps ops(1);
   run_ranks(1, false, [&](Communicator& comm) {
     ParameterStore store(ops, comm, ZeroStage::of(0));

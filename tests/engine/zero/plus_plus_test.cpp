@@ -1,5 +1,5 @@
-// ZeRO++ under a toy model of matrices: what is rounded on the way and by how much, second copies that change
-// no bit, bytes on the wire as the formula says, memory as planned.
+// ZeRO++ under a toy model of matrices: rounding errors of sent values, second copies that change no bit,
+// bytes sent as in the formula, memory as planned.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,10 +15,10 @@ namespace ft {
 namespace {
 
 constexpr int kUnits = 3, kRanks = 4;
-constexpr std::int64_t kRows = 12, kColumns = 512;  // whole blocks of codes for every rank
+constexpr std::int64_t kRows = 12, kColumns = 512;  // full blocks of codes for every rank
 constexpr std::int64_t kEach = kRows * kColumns;
 
-// Each unit: a trained matrix and a frozen one, and if asked for a trained vector.
+// Each unit has a trained matrix and a frozen one, and on request a trained vector.
 struct Toy {
   Toy(DType dtype, bool vectors) {
     all.reserve(3 * kUnits);
@@ -49,13 +49,13 @@ double value(const Tensor& t, std::int64_t i) {
   return t.dtype == DType::f32 ? t.as<float>()[i] : to_float(t.as<bf16>()[i]);
 }
 
-struct Seen {  // of one rank
+struct Seen {  // by one rank
   std::map<std::string, std::vector<double>> values, backward, masters, grads;
   std::int64_t sent = 0;  // in the last step
   StoreMemory memory;
 };
 
-// A pass forwards and one backwards, in which every gradient is made up.
+// Runs a forward and a backward pass with invented gradients.
 void micro_step(ParameterStore& store, Toy& toy, Seen* seen, int rank, bool last) {
   store.begin_micro_step(last);
   std::vector<int> order;
@@ -106,7 +106,7 @@ ZeroOptions options(bool values, bool grads, int near, bool overlap = true) {
           .near = near};
 }
 
-// What every rank saw in two steps of some micro-steps, of gradient descent.
+// Returns the values that each rank used in two steps of gradient descent, each of some micro-steps.
 std::vector<Seen> train(const ZeroOptions& options, DType dtype = DType::f32, int micro_steps = 1,
                         bool vectors = false) {
   std::vector<Seen> all(kRanks);
@@ -185,14 +185,14 @@ TEST(PlusPlus, ValuesIn8BitsAreNearAndTheSameEverywhere) {
       EXPECT_EQ(got[0].backward.at(name), values) << name;
       const std::vector<double>& want = exact[0].values.at(name);
       EXPECT_LT(nmse(values, want), 1e-4) << name;
-      if (name.front() == 'v') continue;  // travels as it is
+      if (name.front() == 'v') continue;  // sent without rounding
       EXPECT_GT(nmse(values, want), 1e-6) << name;
     }
     EXPECT_LT(nmse(got[0].values.at("v0"), exact[0].values.at("v0")), 1e-9);
   }
 }
 
-// Puts all ranks' pieces together.
+// Adds up the pieces of all ranks.
 std::map<std::string, std::vector<double>> whole_grads(const std::vector<Seen>& ranks) {
   std::map<std::string, std::vector<double>> all;
   for (const Seen& seen : ranks)
@@ -203,7 +203,7 @@ std::map<std::string, std::vector<double>> whole_grads(const std::vector<Seen>& 
   return all;
 }
 
-// Whatever is near or far, each rank's piece of the sum; more groups round once more.
+// Each rank gets its piece of the sum within the bounds; groups of near ranks cause one more rounding.
 TEST(PlusPlus, GradientsIn4BitsAreWithinTheirBounds) {
   const auto exact = whole_grads(train(options(false, false, 0), DType::f32, 1, true));
   double before = 0;
@@ -214,7 +214,7 @@ TEST(PlusPlus, GradientsIn4BitsAreWithinTheirBounds) {
       worst = std::max(worst, nmse(got.at(str("w", u)), exact.at(str("w", u))));
     EXPECT_LT(worst, near == 0 ? 0.03 : 0.06) << near;
     EXPECT_GT(worst, before) << near;
-    EXPECT_LT(nmse(got.at("v0"), exact.at("v0")), 1e-4);  // travel as they are, of other values
+    EXPECT_LT(nmse(got.at("v0"), exact.at("v0")), 1e-4);  // sent without rounding; the values differ
     before = worst;
   }
 }
@@ -254,7 +254,7 @@ TEST(PlusPlus, ASecondCopyTakesItsShare) {
             2 * kUnits * kRanks * coded_bytes(kEach / kRanks, 8) / 2);
 }
 
-// As a rank's norm, which then stops the run or skips the step.
+// Infinity stays infinite or NaN. The norm then stops the run or skips the step.
 TEST(PlusPlus, AGradientThatIsNotFiniteStaysSo) {
   run_ranks(2, true, [](Communicator& comm) {
     cpu::CpuOps ops(1);

@@ -25,7 +25,7 @@ double magnitude(const Doubles& x, std::size_t from, std::size_t count) {
 }
 double signed_as(double magnitude, double x) { return x < 0 ? -magnitude : magnitude; }
 
-// All ranks' at once.
+// The state of all ranks.
 struct Reference {
   std::vector<Doubles> x;  // of each rank
   Doubles lost, mean;
@@ -58,7 +58,8 @@ double start(std::size_t rank, std::size_t i) {
   return 0.1 * std::sin(static_cast<double>(7 * i + 13 * rank + 1)) + 0.05 * std::cos(static_cast<double>(i));
 }
 
-// Three sums in a row, with what was lost before; lengths that no number of ranks divides, too.
+// Three sums in a row, each with the remainder of the previous one; some lengths are not divisible by the
+// number of ranks.
 TEST(SignSum, FollowsTheFormulasOnEveryRank) {
   const std::vector<std::size_t> lengths{512, 3, 70, 1};
   for (const int ranks : {2, 3, 4}) {

@@ -1,5 +1,5 @@
-// Objectives that compare answers: slopes against differences of the loss, and what settings are refused.
-// Losses, columns and whole runs are compared with TRL's in tests/life and the finished cases.
+// Objectives that compare answers: slopes against differences of the loss, and refused settings. tests/life
+// and the finished cases compare losses, columns and complete runs with TRL's.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -12,7 +12,7 @@
 namespace ft {
 namespace {
 
-// Three pairs, or six labelled answers, of different lengths; the chosen ones' prompts are targets too.
+// Three pairs or six labelled answers of different lengths; prompts of chosen answers are targets too.
 struct Sample {
   Compared rows;
   std::vector<double> values, reference, old;
@@ -149,7 +149,7 @@ TEST(Objectives, APairsWeightHasNoSlope) {
   EXPECT_NEAR(weighed.loss, want, 1e-12);
 }
 
-TEST(Objectives, TwoHalvesCostWhatTheWholeDoes) {
+TEST(Objectives, TwoPartsHaveTheLossOfTheFullBatch) {
   ObjectiveConfig c{.type = ObjectiveType::dpo};
   const Sample sample(c);
   Compared first = sample.rows;
@@ -203,7 +203,7 @@ TEST(Objectives, AdvantagesAreTheLeadOverTheGroup) {
   expect(reward_figures(rewards, 2, ScaleRewards::batch), {1.75, all, 0});
 }
 
-// As TRL's nanmean and nanstd have it.
+// Mean and deviation follow TRL's nanmean and nanstd.
 TEST(Objectives, AnAnswerWithoutARewardDoesNotCount) {
   const std::vector<double> got = advantages({1, 3, NAN, NAN, 2, NAN}, 3, ScaleRewards::group);
   const double deviation = std::sqrt(2.0);
@@ -215,7 +215,7 @@ TEST(Objectives, AnAnswerWithoutARewardDoesNotCount) {
   EXPECT_NEAR(figures[1], deviation, 1e-12);
 }
 
-// Micro-batches of two rows with the rewards 0, 1, 2, ...
+// Micro-batches of two rows; row r has the reward r * r.
 class Rewards : public BatchSource {
  public:
   explicit Rewards(std::int64_t rows) : rows_(rows) {}
@@ -254,8 +254,7 @@ TEST(Objectives, AStepsAnswersAreWeighedTogetherAndUsedAgain) {
   EXPECT_THROW(Rollouts(source, {.group = 2, .rows = 2, .batches = 7}), UserError) << "no whole step";
 }
 
-// Prompts 1 2 | 3, answers 7 8 | 9.
-// As in TRL, which measures the ratios after delta has bounded them.
+// Ratios are measured after delta has bounded them, as in TRL.
 TEST(Objectives, RatiosThatDeltaBoundsAreNotClippedAbove) {
   ObjectiveConfig c{.type = ObjectiveType::grpo};
   c.epsilon = 0.01;
@@ -266,6 +265,7 @@ TEST(Objectives, RatiosThatDeltaBoundsAreNotClippedAbove) {
   EXPECT_EQ(make(c)->judge(sample.answers()).columns[kHigh], 0);
 }
 
+// Prompts 1 2 | 3, answers 7 8 | 9.
 TEST(Objectives, MismatchedRowsHaveTheAnswerBefore) {
   Batch b;
   b.input_ids = {1, 2, 7, 8, 3, 9};
@@ -283,7 +283,7 @@ TEST(Objectives, MismatchedRowsHaveTheAnswerBefore) {
   EXPECT_EQ(m.target_rows, (std::vector<std::int32_t>{1, 3, 4}));
   EXPECT_EQ(m.compared.first_target, (std::vector<std::int32_t>{0, 1, 3}));
   EXPECT_EQ(mismatched(b, 2).input_ids, (std::vector<std::int32_t>{1, 2, 3, 7})) << "cut to fit";
-  b.compared.tails = {{5, 6}, {}};  // of the first answer, which its own prompt leaves no room for
+  b.compared.tails = {{5, 6}, {}};  // the part of the first answer for which its own prompt leaves no room
   EXPECT_EQ(mismatched(b, 4).input_ids, (std::vector<std::int32_t>{1, 2, 9, 3, 7, 8, 5})) << "whole, and cut";
 }
 
@@ -313,7 +313,7 @@ TEST(Objectives, SettingsOfAnotherTypeAreRefused) {
   EXPECT_NE(refusal(c).find("takes one, not a list"), std::string::npos);
 }
 
-TEST(Objectives, DistillationAndGrpoRefuseWhatTheyDoNotRead) {
+TEST(Objectives, DistillationAndGrpoRefuseSettingsThatTheyDoNotUse) {
   ObjectiveConfig c{.type = ObjectiveType::distill};
   EXPECT_NE(refusal(c).find("teacher_model_name_or_path"), std::string::npos);
   c.teacher_model_name_or_path = "teacher";
@@ -345,7 +345,7 @@ TEST(Objectives, DistillationAndGrpoRefuseWhatTheyDoNotRead) {
   EXPECT_NE(refusal(c).find("objective.reward_timeout"), std::string::npos);
 }
 
-TEST(Objectives, SettingsThatSayNothingTogetherAreRefused) {
+TEST(Objectives, MeaninglessCombinationsOfSettingsAreRefused) {
   const auto dpo = [](std::vector<LossType> losses) {
     return ObjectiveConfig{.type = ObjectiveType::dpo, .loss_type = std::move(losses)};
   };

@@ -1,4 +1,5 @@
-// PPO: what tokens are worth against sums written out, slopes of both judges against differences of the loss.
+// PPO: advantages and returns against sums written out, slopes of both judges against differences of the
+// loss.
 #include "engine/train/objectives/ppo.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ double reward_of(const Trajectory& t, std::size_t i, const ObjectiveConfig& c) {
 }
 
 // A(t) is the sum over later tokens of (gamma lambda)^l delta(t + l).
-TEST(Ppo, AdvantagesAreTheSumOfWhatWasNotExpected) {
+TEST(Ppo, AdvantagesAreDiscountedSumsOfErrors) {
   std::vector<Trajectory> all = some_answers();
   const ObjectiveConfig c = settings();
   evaluate(all, c);
@@ -63,8 +64,8 @@ TEST(Ppo, AdvantagesAreTheSumOfWhatWasNotExpected) {
   }
 }
 
-// With lambda and gamma 1 a return is what is still to come.
-TEST(Ppo, ReturnsAreWhatIsToCome) {
+// With lambda and gamma 1 a return is the sum of this and all later rewards.
+TEST(Ppo, ReturnsAreSumsOfLaterRewards) {
   std::vector<Trajectory> all = some_answers();
   ObjectiveConfig c = settings();
   c.gamma = c.lam = 1;
@@ -94,7 +95,7 @@ TEST(Ppo, WhiteAdvantagesHaveMeanZeroAndDeviationOne) {
   EXPECT_NEAR(squares / 7, 1, 1e-6);
 }
 
-// As TRL's masked_whiten(rewards, mask, shift_mean=False).
+// Rewards are whitened as by TRL's masked_whiten(rewards, mask, shift_mean=False).
 TEST(Ppo, WhiteRewardsKeepTheirMean) {
   std::vector<Trajectory> all = some_answers();
   ObjectiveConfig c = settings();

@@ -1,5 +1,5 @@
-// A teacher's file: what goes in comes out, whatever the order of the sequences; a file that is damaged, of
-// something else or made to harm is refused in words.
+// A teacher's file: written logits are read back in any order of the sequences; a file that is damaged, of
+// another kind or malicious is refused with a message.
 #include "engine/train/objectives/teacher_file.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t kVocabulary = 11;
 
-// Sequences one behind another; targets are the last two rows of each, of the first one row.
+// Returns sequences one after another; targets are the last two rows of each, or its only row.
 Batch batch_of(const std::vector<std::vector<std::int32_t>>& sequences) {
   Batch b;
   b.starts = {0};
@@ -54,7 +54,7 @@ struct TeacherFiles : testing::Test {
   test::TempFolder folder;
   std::string path = folder / "t.safetensors";
 
-  // A file of two sequences, whose targets have the logits of seeds 0 to 3.
+  // Writes a file of two sequences, whose targets have the logits of seeds 0 to 3.
   void make(std::int64_t top_k) {
     Teaching teaching(top_k, kVocabulary);
     const Batch b = batch_of({{3, 4, 5}, {6, 7}});
@@ -74,7 +74,7 @@ struct TeacherFiles : testing::Test {
   }
 };
 
-TEST_F(TeacherFiles, WhatGoesInComesOutInAnyOrder) {
+TEST_F(TeacherFiles, LogitsAreReadBackInAnyOrder) {
   make(kVocabulary);
   const TeacherFile file(path);
   EXPECT_TRUE(file.knows(batch_of({{6, 7}, {3, 4, 5}})));
@@ -92,7 +92,7 @@ TEST_F(TeacherFiles, WhatGoesInComesOutInAnyOrder) {
   }
 }
 
-TEST_F(TeacherFiles, WhatTheLikeliestLeaveIsSharedOut) {
+TEST_F(TeacherFiles, OtherTokensShareTheRemainingProbability) {
   make(3);
   const TeacherFile file(path);
   std::vector<float> row(kVocabulary);
@@ -134,7 +134,7 @@ TEST_F(TeacherFiles, AFileThatIsCutIsRefused) {
   }
 }
 
-// What a file may hold, one thing at a time made wrong.
+// A valid file's content; tests make one thing at a time wrong.
 struct Content {
   std::vector<std::uint8_t> keys = std::vector<std::uint8_t>(32);
   std::vector<std::int32_t> first{0, 1, 2}, ids{1, 2, 3, 4};
@@ -162,7 +162,7 @@ struct Content {
   }
 };
 
-TEST_F(TeacherFiles, WhatMakesNoSenseIsRefused) {
+TEST_F(TeacherFiles, InvalidContentIsRefused) {
   const std::pair<const char*, std::function<void(Content&)>> wrong[] = {
       {"no file of ft teach",
        [](Content& c) {

@@ -1,4 +1,4 @@
-// training.ema_decay: the average is that of the weights after every step, whatever the optimizer.
+// training.ema_decay: the average of the weights after every step, for every optimizer.
 #include "engine/train/optimizers/averaged.h"
 
 #include <gtest/gtest.h>

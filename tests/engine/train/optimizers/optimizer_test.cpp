@@ -54,7 +54,7 @@ TrainingConfig config_of(const Json& run) {
 
 TEST_P(Torch, StepByStep) {
   const Json& run = json_["runs"][GetParam()];
-  // Muon's products are in bf16, whose last bits the order of sums decides: a tenth of a step.
+  // Muon's products are in bf16, whose last bits depend on the order of sums: a tenth of a step.
   const double tolerance = GetParam().starts_with("muon") ? 1e-3 : 5e-7;
   const TrainingConfig config = config_of(run);
   const auto optimizer = make_optimizer(config);

@@ -1,5 +1,5 @@
-// Rates and decays of their own, and parameters that are trained later, are what a run with such settings for
-// all would do to them.
+// Parameters with their own rate or decay, or trained from a later step on, are trained as in a run with such
+// settings for all.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ struct Trained {
   std::vector<double> norms;
 };
 
-// Eight steps of one parameter, or of it beside another.
+// Runs eight steps of one parameter, alone or beside another one.
 Trained train(const UpdateRule& rule, double rate, double decay, bool beside, std::int64_t first = 1) {
   TrainingConfig config;
   config.weight_decay = decay;
@@ -58,8 +58,8 @@ TEST(UpdateRules, ADecayReplacesTheRuns) {
   EXPECT_EQ(train({.decay = 0}, 1e-2, 0.1, true).value, train({}, 1e-2, 0, false).value);
 }
 
-// The steps of what is trained later count from its first, as torch's do whose gradients come later; until
-// then its gradient is not in the norm.
+// Steps of a parameter that is frozen at first are counted from its first update, as in torch if gradients
+// come later. Until then its gradient is not in the norm.
 TEST(UpdateRules, AFrozenParameterBeginsLater) {
   const Trained got = train({.frozen_steps = 3}, 1e-2, 0.1, true), want = train({}, 1e-2, 0.1, false, 4);
   EXPECT_EQ(got.value, want.value);

@@ -1,4 +1,4 @@
-// DeepSpeed's csv files: their names, their first line, and a resumption that leaves no row twice.
+// DeepSpeed's csv files: their names, their first line, and no duplicate rows after a resumption.
 #include "engine/train/reports/csv_files.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// log.jsonl: the contract's names, all digits, and a resumption that leaves no row twice.
+// log.jsonl: the documented names, all digits, and no duplicate rows after a resumption.
 #include "engine/train/reports/json_log.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ nlohmann::json parsed(const std::string& line) { return nlohmann::json::parse(li
 
 TEST(JsonLog, RowsHaveTheNamesOfTheContract) {
   const TestFolder folder;
-  JsonLog log(folder.file("out/log.jsonl"));  // the folder is made
+  JsonLog log(folder.file("out/log.jsonl"));  // the folder is created
   log.begin(sample_header());
   log.step(sample_step(1));
   log.evaluation(sample_evaluation(1, 0.7, true));
@@ -88,7 +88,7 @@ TEST(JsonLog, EachRowIsOnDiskAtOnce) {
   }
 }
 
-// A run that is stopped after step 13 and resumed from step 10 leaves the same rows as an unstopped one.
+// A run that is stopped after step 13 and resumed from step 10 writes the same rows as an unstopped one.
 TEST(JsonLog, ResumedEqualsUninterrupted) {
   const TestFolder folder;
   const auto whole = folder.file("whole.jsonl"), parts = folder.file("parts.jsonl");

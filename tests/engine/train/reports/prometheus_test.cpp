@@ -1,4 +1,4 @@
-// The text file for node_exporter, as Prometheus' exposition format wants it.
+// The text file for node_exporter, in Prometheus' exposition format.
 #include "engine/train/reports/prometheus.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Event files byte for byte as TensorFlow's own code writes them. The expected bytes were made with the
+// Event files, byte for byte as TensorFlow's own code writes them. The expected bytes were made with the
 // protocol buffers and checksums of the Python package tensorboard 2.21.0.
 #include "engine/train/reports/tensorboard.h"
 
@@ -46,7 +46,7 @@ std::vector<std::string> event_files(const std::string& folder) {
   return files;
 }
 
-// Cuts a file into records, checking both checksums of each.
+// Splits a file into records, and checks both checksums of each.
 std::vector<std::string> records(const std::string& bytes) {
   std::vector<std::string> out;
   for (std::size_t at = 0; at < bytes.size();) {

@@ -1,5 +1,5 @@
 // W&B's and MLflow's files. The expected bytes were made with the Python packages wandb 0.31.0 and
-// tensorboard 2.21.0; tests/golden/check_trackers.py reads a whole run back.
+// tensorboard 2.21.0; tests/golden/check_trackers.py reads a complete run back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -88,7 +88,7 @@ TEST(WandbFormat, ARecordIsWandbsBytes) {
             "6b85c20d1c0001080312180a12120a747261696e2f6c6f7373820103302e3512020802");
 }
 
-// Cuts a file into records, checking every checksum.
+// Splits a file into records, and checks every checksum.
 std::vector<std::string> wandb_records(const std::string& file) {
   std::vector<std::string> out;
   std::string whole;

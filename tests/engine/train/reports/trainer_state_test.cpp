@@ -1,4 +1,4 @@
-// trainer_state.json: transformers' keys in transformers' order, the whole history, the best checkpoint.
+// trainer_state.json: transformers' keys in transformers' order, the complete history, the best checkpoint.
 #include "engine/train/reports/trainer_state.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST(TrainerState, IsWrittenWithEveryCheckpoint) {
   EXPECT_EQ(json["log_history"].size(), 6u);
 }
 
-// Once a checkpoint exists, its own file equals the output folder's.
+// The file in a checkpoint equals the file in the output folder.
 TEST(TrainerState, GoesIntoTheCheckpoint) {
   const TestFolder folder;
   TrainerState state(folder.file("trainer_state.json"));
@@ -124,7 +124,7 @@ TEST(TrainerState, BestFollowsTheMetricAndItsDirection) {
   EXPECT_TRUE(state_of(folder)["best_model_checkpoint"].is_null()) << "there is no such folder";
 }
 
-// save_total_limit may take the best one.
+// save_total_limit may delete the best checkpoint.
 TEST(TrainerState, NamesNoCheckpointThatIsGone) {
   const TestFolder folder;
   std::filesystem::create_directories(folder.file("checkpoint-10"));
@@ -138,7 +138,7 @@ TEST(TrainerState, NamesNoCheckpointThatIsGone) {
   EXPECT_EQ(state_of(folder)["best_global_step"], 10);
 }
 
-TEST(TrainerState, WhatIsNoNumberIsNeverTheBest) {
+TEST(TrainerState, NanIsNeverTheBest) {
   const TestFolder folder;
   RunHeader header = sample_header();
   header.resumed_step = 4;

@@ -1,5 +1,5 @@
 // Learning rates and betas against transformers' and DeepSpeed's schedules (tests/golden/schedules.json), and
-// what is refused in their arguments.
+// refused arguments.
 #include "engine/train/schedules/schedule.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(Schedule, EqualsTransformersAndDeepSpeeds) {
   }
 }
 
-// Each state goes through a fresh rate, as through a checkpoint.
+// Restores each state into a new rate, as from a checkpoint.
 void expect_evaluated(const std::string& type, const Json& rows) {
   ASSERT_FALSE(rows.empty());
   for (const Json& row : rows) {
@@ -71,7 +71,7 @@ TEST(Schedule, RatesByEvaluationsEqualTorchsAndTransformers) {
   expect_evaluated("greedy", golden["greedy"]);
 }
 
-// What transformers' Trainer fills in where DeepSpeed's file says "auto".
+// An "auto" in DeepSpeed's file becomes the value that transformers' Trainer fills in.
 TEST(Schedule, AutoIsTheRunsValue) {
   const auto same = [](const std::string& type, const std::string& given, const std::string& filled) {
     TrainingConfig a = config_of(type, given), b = config_of(type, filled);
