@@ -1,6 +1,6 @@
-// Writes questions for a model as its rows were written in training, if its folder records it
-// (data/batches/kept_prompts.h). Otherwise conversations are written with the model's chat template, and texts stay
-// unchanged.
+// Writes questions for a model as its rows were written in training, if its folder records that
+// (data/batches/kept_prompts.h). Otherwise conversations are written with the model's chat template, and
+// texts stay unchanged.
 #pragma once
 #include <optional>
 #include <string>
