@@ -20,8 +20,6 @@ struct BuiltObjective {
   bool precomputes = false;
   bool is_base =
       false;  // without a model of its own: the policy without its adapters, which begin as nothing
-
-  Model* reference_model() const { return reference ? &reference->model() : nullptr; }
 };
 
 // The reference is the policy as the run begins, or objective.ref_model_name_or_path: for a new adapter the

@@ -54,7 +54,7 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> talk, 
             &grid),
       saved(make_arena(*ops, plan.saved)),
       scratch(make_arena(*ops, plan.scratch)),
-      context{observer ? *observer : *ops, saved, scratch, request.dtype} {
+      context{observer ? *observer : *ops, saved, scratch, {request.dtype}} {
   ops->reserve_dense(plan.dense);
   context.grid = &grid;
   for (std::int64_t i = 1; i < plan.in_flight; ++i) in_flight.push_back(make_arena(*ops, plan.flight));

@@ -183,7 +183,7 @@ void RunFolder::create(const DiskNeeds& needs, Written written) {
   remove_leftovers(folder_);  // left by killed runs
   require_room(config_, needs, replaces_ ? bytes_of_run() : 0);
   if (replaces_) remove_run();
-  write_file(path("run.json"), effective_config(config_) + "\n");
+  write_file(path("run.json"), effective_config(config_));
   if (config_.report) write_file(path("deepspeed.json"), deepspeed::as_file(*config_.report));
 }
 
@@ -223,7 +223,7 @@ void RunFolder::copy_companions_to(const std::string& folder) const {
 }
 
 void RunFolder::add_to_checkpoint(const std::string& folder) {
-  write_file(join_path(folder, "run.json"), effective_config(config_) + "\n");
+  write_file(join_path(folder, "run.json"), effective_config(config_));
   copy_companions_to(folder);
 }
 

@@ -142,6 +142,7 @@ TEST_F(Text, AnAdapterToStartFromHasItsConfiguration) {
   };
   ASSERT_EQ(on({"lora.r=3", "lora.target_modules=all-linear"}), 0) << w.says();
   EXPECT_EQ(Json::parse(contents(w / "on/run.json"))["lora"]["lora_alpha"], 16);
+  EXPECT_FALSE(contents(w / "on/run.json").ends_with("\n\n"));
   const std::string once = contents(w / "on/adapter_model.safetensors");
   ASSERT_EQ(w.run({"train", "--config", "on/run.json", "--overwrite"}), 0) << w.says();
   EXPECT_TRUE(contents(w / "on/adapter_model.safetensors") == once);

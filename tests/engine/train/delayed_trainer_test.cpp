@@ -96,7 +96,7 @@ Outcome run_rank(const Setting& run, Ops& ops, Communicator& comm) {
     for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] = static_cast<float>(start(first + i));
   });
   Arena saved(ops.allocate(4096), 4096), scratch(ops.allocate(4096), 4096);
-  Ctx context{ops, saved, scratch, run.dtype};
+  Ctx context{ops, saved, scratch, {run.dtype}};
   Files files(model);
   Checkpoints checkpoints(model, store, comm, files, run.output);
   Told told;

@@ -86,7 +86,7 @@ Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
     for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] = 0.001f * static_cast<float>(first + i);
   });
   Arena saved(ops.allocate(4096), 4096), scratch(ops.allocate(4096), 4096);
-  Ctx context{ops, saved, scratch, DType::f16};
+  Ctx context{ops, saved, scratch, {DType::f16}};
   Files files(model);
   Checkpoints checkpoints(model, store, comm, files, run.output, run.max_shard_bytes);
   Told told;
