@@ -66,7 +66,7 @@ std::optional<Optim> optim_of(const Json& tree) {
 // True where a paged optimizer takes the place of the same one, or the other way round.
 bool same_optimizer(const Json& a, const Json& b) {
   const auto one = optim_of(a), other = optim_of(b);
-  return one && other && unpaged(*one) == unpaged(*other);
+  return one && other && (*one)->unpaged() == (*other)->unpaged();
 }
 
 Json saved_settings(const Checkpoint& checkpoint) {

@@ -1,5 +1,5 @@
-// What a schedule or an optimizer takes beside the settings that all share: a struct with fields, read from
-// training.lr_scheduler_kwargs or training.optim_args. Nothing unknown is passed over.
+// Arguments of one schedule or optimizer: a struct with fields, read from training.lr_scheduler_kwargs or
+// training.optim_args. An unknown key is a mistake.
 #pragma once
 #include <string>
 #include <string_view>
@@ -16,8 +16,8 @@ void refuse_unknown(std::string_view owner, const std::string& setting, Json& gi
 // For settings that were checked where their lines were known.
 inline SettingsText nowhere() { return {.value = Json::object(), .lines = {}, .name = "settings"}; }
 
-// `arguments` with what is given. mistake_of(arguments) says what is wrong with them together, if anything.
-// Throws UserError(config) with every mistake, by the setting's place in `tree`.
+// Returns `arguments` with the given values. mistake_of(arguments) names a mistake that they make together;
+// "": none. Throws UserError (config) with every mistake, by the setting's place in `tree`.
 template <class Arguments, class MistakeOf>
 Arguments read_arguments(Arguments arguments, std::string_view owner, const std::string& setting, Json given,
                          const SettingsText& tree, const MistakeOf& mistake_of) {
