@@ -2,6 +2,7 @@
 
 #include "data/efficiency/schedule.h"
 #include "data/rows/seq2seq.h"
+#include "engine/train/optimizers/list.h"
 #include "engine/train/planner.h"
 
 namespace ft {
@@ -25,7 +26,8 @@ void require_available(const RunConfig& config) {
     refuse("zero_optimization.offload_param", "values stay on the device");
   if (zero.offload_optimizer.device != OffloadDevice::none)
     refuse("zero_optimization.offload_optimizer", "states stay on the device");
-  if (config.training.optim == Optim::onebit_adam) refuse("training.optim", "onebit_adam is not computed");
+  if (config.training.optim == &optimizers::kOneBitAdam)
+    refuse("training.optim", "onebit_adam is not computed");
   if (config.distributed.expert_parallel_size > 1)
     refuse("distributed.expert_parallel_size", "experts stay together");
   if (config.objective.type != ObjectiveType::sft) refuse("objective.type", "only sft is computed");

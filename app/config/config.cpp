@@ -13,6 +13,7 @@
 #include "engine/layers/sparse_layout.h"
 #include "engine/settings/fields.h"
 #include "engine/train/objectives/objective.h"
+#include "engine/train/optimizers/list.h"
 #include "engine/train/schedules/schedule.h"
 #include "engine/train/usual_rate.h"
 #include "models/registry.h"
@@ -181,7 +182,7 @@ void check_training(const TrainingConfig& t, const std::function<void(const std:
   if (scaling.loss_scale == 0 && scaling.first() < scaling.min_loss_scale)
     refuse(str("training.loss_scaling: the first scale, 2 to the power of ", scaling.initial_scale_power,
                ", is below min_loss_scale ", scaling.min_loss_scale));
-  if (!t.adam_w_mode && unpaged(t.optim) != Optim::adamw)
+  if (!t.adam_w_mode && t.optim->unpaged() != &optimizers::kAdamW)
     refuse(str("training.adam_w_mode: has no effect with training.optim=", name_of(t.optim)));
 }
 
@@ -211,7 +212,7 @@ void check_offload(const RunConfig& c, const std::function<void(const std::strin
     refuse(block + "delayed_update: is for what is stepped elsewhere; set " + block + "device");
   if (!o.delayed_update && o.delayed_update_after > 0)
     refuse(block + "delayed_update_after: has no effect without delayed_update");
-  if (looks_at_whole(c.training.optim))
+  if (c.training.optim->whole)
     for (const auto& [home, name] : {std::pair<const OffloadConfig*, const char*>{&o, "offload_optimizer"},
                                      {&z.offload_param, "offload_param"}})
       if (home->device != OffloadDevice::none)
@@ -248,10 +249,10 @@ void check_less_on_the_wire(const RunConfig& c, const std::function<void(const s
 }
 
 void check_onebit(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
-  if (c.training.optim != Optim::onebit_adam) return;
+  if (c.training.optim != &optimizers::kOneBitAdam) return;
   const std::string name = "training.optim: onebit_adam (DeepSpeed's OneBitAdam) ";
   const ZeroConfig& z = c.zero_optimization;
-  if (z.stage > last_stage(c.training.optim))
+  if (z.stage > c.training.optim->last_stage)
     refuse(str(name, "needs whole gradients on every rank: zero_optimization.stage 0 or 1, not ", z.stage));
   if (z.mics_shard_size > 0)
     refuse(name + "is for ranks that do not form groups; leave zero_optimization.mics_shard_size out");
@@ -309,13 +310,13 @@ void check_together(RunConfig& c, const std::string& name) {
   if (evaluates && c.data.eval_datasets.empty() && c.data.val_set_size == 0)
     refuse(str("evaluation.eval_strategy is ", name_of(e.eval_strategy),
                " and there is nothing to evaluate on; set data.val_set_size or data.eval_datasets"));
+  const std::string by_evaluations =
+      str("training.lr_scheduler_type ", name_of(c.training.lr_scheduler_type));
   for (const auto& [wanted, what] :
        {std::pair{e.load_best_model_at_end, "evaluation.load_best_model_at_end"},
         std::pair{e.early_stopping_patience.has_value(), "evaluation.early_stopping_patience"},
         std::pair{c.checkpointing.save_strategy == SaveStrategy::best, "checkpointing.save_strategy best"},
-        std::pair{c.training.lr_scheduler_type == LrScheduler::reduce_lr_on_plateau,
-                  "training.lr_scheduler_type reduce_lr_on_plateau"},
-        std::pair{c.training.lr_scheduler_type == LrScheduler::greedy, "training.lr_scheduler_type greedy"}})
+        std::pair{c.training.lr_scheduler_type->evaluated != nullptr, by_evaluations.c_str()}})
     if (wanted && !evaluates) refuse(str(what, " needs evaluations; set evaluation.eval_strategy"));
   if (e.load_best_model_at_end && c.checkpointing.save_strategy == SaveStrategy::no)
     refuse("evaluation.load_best_model_at_end needs checkpoints; set checkpointing.save_strategy");

@@ -110,7 +110,7 @@ Exit plan(const PlanArgs& args) {
                   .positions = positions_of(s.config)};
   for (int stage = 0; stage <= 3; ++stage) {
     if (stage != own && ranks == 1) continue;  // with one rank all stages are the same
-    if (stage > last_stage(s.config.training.optim)) continue;
+    if (stage > s.config.training.optim->last_stage) continue;
     if (stage > 1 && table.grid.pipeline > 1) break;
     RunConfig config = s.config;
     config.zero_optimization = at_stage(config.zero_optimization, stage);

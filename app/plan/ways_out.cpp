@@ -1,6 +1,7 @@
 #include "app/plan/ways_out.h"
 
 #include "app/ranks/ranks.h"
+#include "engine/train/optimizers/list.h"
 
 namespace ft {
 
@@ -20,7 +21,7 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
   way("training.gradient_checkpointing=offload",
       training && c.on_gpu() && c.training.gradient_checkpointing != Checkpointing::offload,
       [](RunConfig& to) { to.training.gradient_checkpointing = Checkpointing::offload; });
-  way("zero_stage=3", ranks > 1 && z.stage < 3 && last_stage(c.training.optim) == 3,
+  way("zero_stage=3", ranks > 1 && z.stage < 3 && c.training.optim->last_stage == 3,
       [](RunConfig& to) { to.zero_optimization.stage = 3; });
   const auto on_host = [&](const char* setting, bool helps, const auto& change) {
     way(setting, helps && c.on_gpu(), change);
@@ -53,11 +54,12 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
       ways.back().cost = cost;
     });
   };
-  const Optim now = unpaged(c.training.optim);
+  using namespace optimizers;
+  const Optim now = c.training.optim->unpaged();
   const bool at_home =
       z.offload_optimizer.device == OffloadDevice::none && z.offload_param.device == OffloadDevice::none;
-  optimizer(Optim::adamw_8bit, now == Optim::adamw, "states in 8 bits: the same training but for rounding");
-  optimizer(Optim::adafactor, (now == Optim::adamw || now == Optim::adamw_8bit) && at_home,
+  optimizer(&kAdamW8bit, now == &kAdamW, "states in 8 bits: the same training but for rounding");
+  optimizer(&kAdafactor, (now == &kAdamW || now == &kAdamW8bit) && at_home,
             "no momentum: another training, with a learning rate of its own");
   way("finetuning_type=lora", training && c.finetuning_type == FinetuningType::full,
       [](RunConfig& to) { to.finetuning_type = FinetuningType::lora; });

@@ -47,7 +47,7 @@ ZeroConfig at_stage(ZeroConfig z, int stage) {
 void set_homes(ZeroOptions& options, const RunConfig& config, int ranks) {
   ZeroConfig z = config.zero_optimization;
   const bool pages =
-      is_paged(config.training.optim) && config.on_gpu() && z.offload_optimizer.device == OffloadDevice::none;
+      config.training.optim->paged_of && config.on_gpu() && z.offload_optimizer.device == OffloadDevice::none;
   if (pages && ranks > 1 && z.stage == 0)
     throw UserError(Exit::config, str("training.optim=", name_of(config.training.optim),
                                       ": several ranks need zero_optimization.stage 1, 2 or 3"));

@@ -1,6 +1,16 @@
 #include "data/rows/format.h"
 
+#include <algorithm>
+
 namespace ft {
+
+bool RowNames::has(const char* name) const {
+  return std::find(names_.begin(), names_.end(), column(context_.dataset, name)) != names_.end();
+}
+
+bool RowNames::any(std::initializer_list<const char*> names) const {
+  return std::any_of(names.begin(), names.end(), [&](const char* name) { return has(name); });
+}
 
 std::vector<std::string_view> FormatContext::chat_settings() const {
   std::vector<std::string_view> given;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/cpu/cpu_ops.h"
+#include "engine/train/schedules/list.h"
 #include "engine/zero/file_depot.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/engine/train/plain_model.h"
@@ -76,7 +77,7 @@ Outcome run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   t.gradient_accumulation_steps = run.micro_steps;
   t.num_train_epochs = 1;
   t.learning_rate = kRate;
-  t.lr_scheduler_type = LrScheduler::constant_with_warmup;
+  t.lr_scheduler_type = &schedules::kConstantWithWarmup;
   t.warmup_steps = kWarmup;
   t.max_grad_norm = kMost;
   t.weight_decay = kDecay;

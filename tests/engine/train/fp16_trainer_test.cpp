@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "engine/train/schedules/list.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/engine/train/plain_model.h"
 #include "tests/support/ranks.h"
@@ -72,7 +73,7 @@ Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   config.training.loss_scaling = run.scaling;
   config.training.num_train_epochs = 1;
   config.training.learning_rate = 0.05;
-  config.training.lr_scheduler_type = LrScheduler::constant_with_warmup;
+  config.training.lr_scheduler_type = &schedules::kConstantWithWarmup;
   config.training.warmup_steps = 9;
   config.training.max_grad_norm = 0.5;
   config.training.output_dir = run.output;

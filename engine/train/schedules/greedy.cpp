@@ -1,18 +1,16 @@
 // greedy: transformers' GreedyLR (arXiv 2512.14527), stepped by the evaluations as its Trainer does. The rate
 // rises after more than `patience` evaluations in a row that bring progress, and falls after as many that
 // bring none.
-#pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
 
 #include "engine/core/rules.h"
-#include "engine/train/schedules/evaluated.h"
-#include "engine/train/schedules/run.h"
+#include "engine/train/schedules/made.h"
 
-namespace ft {
-namespace schedules {
+namespace ft::schedules {
+namespace {
 
 struct Greedy {
   std::optional<Better> mode;  // empty: as evaluation.greater_is_better says
@@ -43,12 +41,9 @@ struct Greedy {
   double rate(std::int64_t, const Run& run) const { return run.rate; }  // without any evaluation
 };
 
-}  // namespace schedules
-
 class GreedyRate final : public EvaluatedRate {
  public:
-  GreedyRate(const schedules::Greedy& c, double rate, bool higher)
-      : EvaluatedRate(rate, higher), c_(c), first_(rate) {
+  GreedyRate(const Greedy& c, double rate, bool higher) : EvaluatedRate(rate, higher), c_(c), first_(rate) {
     s_.falls_left = c_.reset_start;
   }
 
@@ -97,8 +92,12 @@ class GreedyRate final : public EvaluatedRate {
     s_.bad = 0;
   }
 
-  schedules::Greedy c_;
+  Greedy c_;
   double first_;
 };
 
-}  // namespace ft
+}  // namespace
+
+const ScheduleKind kGreedy{"greedy", make<Greedy>, make_evaluated<GreedyRate, Greedy>};
+
+}  // namespace ft::schedules

@@ -1,16 +1,14 @@
 // reduce_lr_on_plateau: torch's ReduceLROnPlateau, stepped by the evaluations as transformers' Trainer does.
 // The rate falls when more than `patience` evaluations in a row were no better than the best.
-#pragma once
 #include <algorithm>
 #include <cstdint>
 #include <optional>
 
 #include "engine/core/rules.h"
-#include "engine/train/schedules/evaluated.h"
-#include "engine/train/schedules/run.h"
+#include "engine/train/schedules/made.h"
 
-namespace ft {
-namespace schedules {
+namespace ft::schedules {
+namespace {
 
 struct ReduceLrOnPlateau {
   std::optional<Better> mode;  // empty: as evaluation.greater_is_better says
@@ -34,12 +32,9 @@ struct ReduceLrOnPlateau {
   double rate(std::int64_t, const Run& run) const { return run.rate; }  // without any evaluation
 };
 
-}  // namespace schedules
-
 class Plateau final : public EvaluatedRate {
  public:
-  Plateau(const schedules::ReduceLrOnPlateau& c, double rate, bool higher)
-      : EvaluatedRate(rate, higher), c_(c) {}
+  Plateau(const ReduceLrOnPlateau& c, double rate, bool higher) : EvaluatedRate(rate, higher), c_(c) {}
 
   void evaluated(double figure) override {
     s_.bad = improves(figure, c_.threshold_mode, c_.threshold) ? 0 : s_.bad + 1;
@@ -55,7 +50,12 @@ class Plateau final : public EvaluatedRate {
   }
 
  private:
-  schedules::ReduceLrOnPlateau c_;
+  ReduceLrOnPlateau c_;
 };
 
-}  // namespace ft
+}  // namespace
+
+const ScheduleKind kReduceLrOnPlateau{"reduce_lr_on_plateau", make<ReduceLrOnPlateau>,
+                                      make_evaluated<Plateau, ReduceLrOnPlateau>};
+
+}  // namespace ft::schedules
