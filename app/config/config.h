@@ -122,7 +122,6 @@ struct TuneConfig {
   }
 };
 
-enum class Int8Part : std::uint8_t { none, head, linears };
 enum class FinetuningType : std::uint8_t { lora, full };
 constexpr auto words(FinetuningType) {
   using enum FinetuningType;
@@ -151,12 +150,7 @@ struct RunConfig {
   TuneConfig tune;
   JsonText deepspeed;
 
-  std::shared_ptr<deepspeed::Report> report;  // what became of DeepSpeed's file; null: there is none
-  std::filesystem::path file;                 // where it was read, as the user wrote it
-  bool usual_rate = false;                    // the learning rate is the objective's default
-  bool trains = true;                         // false: of a command that only computes
-  Int8Part int8 = Int8Part::none;             // of one that answers: what is in 8 bits
-  Sums sums = Sums::in_one_order;             // any order: of one whose weights are quantized for its answers
+  bool usual_rate = false;  // the learning rate is the objective's default
 
   bool on_gpu() const { return device == Device::Kind::cuda; }
   DType dtype() const { return training.dtype(on_gpu()); }  // of activations and of frozen weights
@@ -207,6 +201,14 @@ struct StepRanks {
 // deepspeed::Refused where DeepSpeed's file is not to be had.
 RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides,
                       StepRanks size = {});
+
+// The same with the report on DeepSpeed's file; null: there is none.
+struct ReportedConfig {
+  RunConfig config;
+  std::shared_ptr<deepspeed::Report> deepspeed;
+};
+ReportedConfig load_reported(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+                             StepRanks size = {});
 
 // The same from a text; `name` is what errors call it, `folder` what its paths are relative to.
 RunConfig parse_config(const std::string& text, const std::string& name, const std::filesystem::path& folder,

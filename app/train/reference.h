@@ -1,16 +1,12 @@
 // The reference's log-probabilities of all data, computed once before training.
 #pragma once
-#include "app/assembly/built_data.h"
-#include "app/assembly/built_objective.h"
-#include "app/assembly/engine.h"
-#include "app/screen/screen.h"
+#include "app/run/run.h"
 #include "app/train/reference_file.h"
 
 namespace ft {
 
 // By the reference where it is a model of its own, else by the policy, which is as the run begins; every rank
 // calls. Batches bring the numbers from here on. file: of the root, where they are kept; null: nowhere.
-void precompute_reference(Engine&, const BuiltModel&, const BuiltObjective&, BuiltData&, Screen&,
-                          const ReferenceFile* file = nullptr);
+void precompute_reference(Run&, Screen&, const ReferenceFile* file = nullptr);
 
 }  // namespace ft

@@ -169,7 +169,7 @@ Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader
   return resumed;
 }
 
-void RunFolder::create(const DiskNeeds& needs, Written written) {
+void RunFolder::create(const DiskNeeds& needs, Written written, const deepspeed::Report* report) {
   written_ = written;
   if (!root_) return;
   std::error_code error;
@@ -183,7 +183,7 @@ void RunFolder::create(const DiskNeeds& needs, Written written) {
   require_room(config_, needs, replaces_ ? bytes_of_run() : 0);
   if (replaces_) remove_run();
   write_file(path("run.json"), effective_config(config_) + "\n");
-  if (config_.report) write_file(path("deepspeed.json"), deepspeed::as_file(*config_.report));
+  if (report) write_file(path("deepspeed.json"), deepspeed::as_file(*report));
 }
 
 // Bytes of checkpoints and of results that remove_run() removes.

@@ -37,7 +37,8 @@ class RunFolder {
   // Makes the folder, removes an overwritten run's files from it, checkpoints too, and writes run.json.
   // Results and checkpoints will say how the rows were written. UserError (storage) when the disk has no room
   // for the run's files.
-  void create(const DiskNeeds&, Written);
+  // report: on DeepSpeed's file, kept beside run.json; null: there is none.
+  void create(const DiskNeeds&, Written, const deepspeed::Report* report);
   // More files for a checkpoint.
   void add_to_checkpoint(const std::string& folder);
   // The critic as a reward model, in a folder of its own; every rank its part.

@@ -1,5 +1,5 @@
 // The question in a conversation's tokens, for lines that show an answer beside it.
-#include "app/answers/answers.h"
+#include "app/rollouts/answer_test.h"
 
 #include <gtest/gtest.h>
 
