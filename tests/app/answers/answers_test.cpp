@@ -1,5 +1,5 @@
-// Finds the question in a conversation's tokens, for output lines that show question and answer.
-#include "app/answers/answers.h"
+// The question in a conversation's tokens, for lines that show an answer beside it.
+#include "app/rollouts/answer_test.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,8 @@
-#include "app/answers/answers.h"
+#include "app/rollouts/answer_test.h"
 
 #include <algorithm>
 
-#include "app/answers/generation.h"
-#include "data/files/utf8.h"
+#include "app/rollouts/prompt.h"
 #include "data/metrics/bleu.h"
 #include "data/metrics/chrf.h"
 #include "data/metrics/rouge.h"
