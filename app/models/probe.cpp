@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "app/run/run.h"
-#include "engine/io/convert.h"
+#include "engine/files/convert.h"
 #include "engine/ops/ops.h"
 
 namespace ft {

@@ -8,7 +8,7 @@
 
 #include "app/profile/step_profile.h"
 #include "app/run/observer.h"
-#include "engine/dist/trace_communicator.h"
+#include "engine/ranks/trace_communicator.h"
 
 namespace ft {
 

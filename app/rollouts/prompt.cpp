@@ -1,7 +1,7 @@
 #include "app/rollouts/prompt.h"
 
-#include "engine/io/file.h"
-#include "engine/io/json.h"
+#include "engine/files/file.h"
+#include "engine/files/json.h"
 
 namespace ft {
 

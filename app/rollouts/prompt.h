@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "data/tokenizer.h"
+#include "data/tokenizers/tokenizer.h"
 #include "engine/generate/config.h"
 #include "engine/generate/generator.h"
 #include "models/registry.h"

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "engine/core/arena.h"
-#include "engine/dist/trace_communicator.h"
+#include "engine/ranks/trace_communicator.h"
 #include "engine/ops/ops.h"
 #include "engine/ops/phases.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 

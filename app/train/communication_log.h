@@ -10,8 +10,8 @@
 
 #include "app/run/observer.h"
 #include "app/screen/screen.h"
-#include "engine/dist/trace_communicator.h"
-#include "engine/train/logging/config.h"
+#include "engine/ranks/trace_communicator.h"
+#include "engine/train/reports/config.h"
 
 namespace ft {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "app/plan/request.h"
-#include "engine/io/file.h"
+#include "engine/files/file.h"
 #include "engine/ops/ops.h"
 #include "lora/eva.h"
 #include "lora/peft_config.h"

@@ -11,7 +11,7 @@
 #include "app/run/run.h"
 #include "app/screen/format.h"
 #include "app/screen/run_text.h"
-#include "engine/io/json.h"
+#include "engine/files/json.h"
 #include "engine/train/trainer.h"
 
 namespace ft {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "app/run/run.h"
-#include "engine/train/report.h"
+#include "engine/train/reports/report.h"
 
 namespace ft {
 
