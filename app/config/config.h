@@ -210,7 +210,7 @@ struct ReportedConfig {
 ReportedConfig load_reported(const std::filesystem::path& file, const std::vector<std::string>& overrides,
                              StepRanks size = {});
 
-// The same from a text; `name` is what errors call it, `folder` what its paths are relative to.
+// Reads a configuration from a text. Errors call it `name`; relative paths in it are relative to `folder`.
 RunConfig parse_config(const std::string& text, const std::string& name, const std::filesystem::path& folder,
                        const std::vector<std::string>& overrides);
 

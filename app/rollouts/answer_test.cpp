@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/rollouts/prompt.h"
+#include "data/files/utf8.h"
 #include "data/metrics/bleu.h"
 #include "data/metrics/chrf.h"
 #include "data/metrics/rouge.h"

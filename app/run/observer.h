@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "engine/core/arena.h"
-#include "engine/ranks/trace_communicator.h"
 #include "engine/ops/ops.h"
 #include "engine/ops/phases.h"
+#include "engine/ranks/trace_communicator.h"
 #include "engine/train/reports/report.h"
 
 namespace ft {

@@ -65,9 +65,9 @@ void check_exposure(const ServeArgs& args) {
                                       "--api-key-file FILE, or leave out --host"));
 }
 
-// The model's weights as ever, and those of the adapters beside it.
+// Starts the engine with the model's weights and its adapters' weights.
 Engine& start_engine(Answerer& a, const GenerationShape& shape, const lora::AdapterChoice& adapters) {
-  auto base = std::move(a.built.base);  // the engine would read all of them from it
+  auto base = std::move(a.built.base);  // else start_engine loads all weights from it
   Engine& engine = start_engine(a, shape);
   a.built.base = std::move(base);
   engine.store.load([&, own = a.built.reader()](const Parameter& p, Tensor y, std::int64_t first) {

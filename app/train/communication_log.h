@@ -15,7 +15,7 @@
 
 namespace ft {
 
-// The sums of what a communicator tells. The settings outlive it.
+// Sums of the collectives that the communicator reports. `config` must outlive this object.
 class CommunicationSums final : public CommunicationObserver {
  public:
   explicit CommunicationSums(const CommsLoggerConfig& config) : config_(config) {}

@@ -13,13 +13,13 @@ class MemoryBreakdown final : public Observer {
  public:
   explicit MemoryBreakdown(Screen& screen) : screen_(screen) {}
 
-  // The memory must outlive it, and every turn between phases comes before the end of the arenas.
+  // The memory must outlive this object, and the last change of phase must come before the end of the arenas.
   void started(const ChangingMemory& memory) override { memory_.emplace(memory); }
   void begin(const RunHeader&) override;  // counts from here on, not what a run computes before
 
-  // The most since the last row, in bytes: memory/forward_activations and so on.
+  // Returns the largest bytes since the last row: memory/forward_activations and so on.
   Measures columns() override;
-  void end(const Summary& summary) override;  // a table of the most in the whole run
+  void end(const Summary& summary) override;  // prints the largest of the complete run
 
  private:
   struct Used {

@@ -5,8 +5,9 @@
 
 namespace ft {
 
-// By the reference where it is a model of its own, else by the policy, which is as the run begins; every rank
-// calls. Batches bring the numbers from here on. file: of the root, where they are kept; null: nowhere.
+// Computes them with the reference model, or with the policy at the beginning of the run if there is none.
+// All ranks call it. From then on batches include the numbers. `file`: the root's file that keeps them; null:
+// they are not kept.
 void precompute_reference(Run&, Screen&, const ReferenceFile* file = nullptr);
 
 }  // namespace ft

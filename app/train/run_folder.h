@@ -37,12 +37,12 @@ class RunFolder {
   // puts the rows before it into the header. Throws UserError (checkpoint) if a checkpoint is required and
   // there is none.
   Resumed resume(Checkpoints&, TrainState& state, RunHeader&);
-  // Makes the folder, removes an overwritten run's files from it, checkpoints too, and writes run.json.
-  // Results and checkpoints will say how the rows were written. UserError (storage) when the disk has no room
-  // for the run's files.
+  // Creates the folder, removes an overwritten run's files and checkpoints from it, and writes run.json.
+  // Results and checkpoints will record how the rows were written. Throws UserError (storage) if the disk has
+  // no space for the run's files.
   // report: on DeepSpeed's file, kept beside run.json; null: there is none.
   void create(const DiskNeeds&, Written, const deepspeed::Report* report);
-  // More files for a checkpoint.
+  // Adds the files beside the weights to a checkpoint's folder.
   void add_to_checkpoint(const std::string& folder);
   // Writes the critic as a reward model into its own folder. Every rank writes its part.
   void write_critic(ModelFiles&, ParameterStore&, Communicator&) const;

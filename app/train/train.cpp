@@ -25,8 +25,8 @@
 #include "app/train/run_folder.h"
 #include "app/train/run_header.h"
 #include "app/train/trainer_parts.h"
-#include "engine/ranks/together.h"
 #include "engine/files/checkpoint_folder.h"
+#include "engine/ranks/together.h"
 
 namespace ft {
 namespace {

@@ -30,7 +30,8 @@ void check_folder(const std::string& path, const std::string& setting) {
                                     there ? " is not a folder" : " does not exist" + hint_about_path(path)));
 }
 
-// The steps that DeepSpeed's file is to agree with.
+// Fills in the run's numbers of steps in the report on DeepSpeed's file. Throws UserError (config) if the
+// file has other numbers.
 void check_steps(const ReportedConfig& given, const BuiltData& data, int ranks) {
   if (!given.deepspeed || !deepspeed::needs_steps(*given.deepspeed)) return;
   const TrainingConfig& t = given.config.training;
@@ -47,7 +48,7 @@ void print_report(const deepspeed::Report& report, bool json) {
   for (const std::string& line : as_lines(report, true)) screen.line(line, 4);
 }
 
-// Builds the model, objective and data as a run does, and plans its memory. Returns what is odd.
+// Builds the model, objective and data as a run does, and plans its memory. Returns warnings.
 std::vector<std::string> check(const ReportedConfig& given, Screen& screen) {
   const RunConfig& c = given.config;
   const int ranks = grid_of(c.distributed).data;

@@ -1,4 +1,4 @@
-// The question in a conversation's tokens, for lines that show an answer beside it.
+// Finds the question in a conversation's tokens, for output lines that show question and answer.
 #include "app/rollouts/answer_test.h"
 
 #include <gtest/gtest.h>
