@@ -171,9 +171,6 @@ RunConfig config_of(const AnswererArgs& args) {
   RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
   c.model.unpacked = model.unpacked;
-  c.trains = false;
-  c.int8 = int8 ? Int8Part::linears : int8_head ? Int8Part::head : Int8Part::none;
-  if (!args.quantize.empty() || int8_head) c.sums = Sums::in_any_order;
   if (int8 && c.quantization.load_in_4bit)
     throw UserError(Exit::config,
                     "--quantize int8 and quantization.load_in_4bit=true: leave one of them out");
@@ -189,6 +186,16 @@ RunConfig config_of(const AnswererArgs& args) {
   return c;
 }
 
+Purpose purpose_of(const AnswererArgs& args) {
+  Purpose p{.work = Work::compute};
+  if (args.quantize == "int8")
+    p.int8 = Int8Part::linears;
+  else if (!args.quantize_head.empty())
+    p.int8 = Int8Part::head;
+  if (!args.quantize.empty() || !args.quantize_head.empty()) p.sums = Sums::in_any_order;
+  return p;
+}
+
 // generation_config.json has the last word on what a decoder begins with.
 void set_decoder_start(Answerer& a) {
   const std::string path = join_path(a.built.folder, kFile);
@@ -201,39 +208,9 @@ void set_decoder_start(Answerer& a) {
 
 }  // namespace
 
-void check_forced_tokens(const GenerationConfig& g, std::int64_t vocab_size) {
-  for (const auto& [name, token] : {std::pair{"forced_bos_token_id", g.forced_bos_token_id},
-                                    std::pair{"forced_eos_token_id", g.forced_eos_token_id}})
-    if (token && *token >= vocab_size)
-      throw UserError(Exit::config, str("generation.", name, ": ", *token,
-                                        "; the model's token ids are 0 to ", vocab_size - 1));
-}
-
-std::vector<std::int32_t> end_tokens(const std::string& folder, const Tokenizer* tokenizer) {
-  for (const char* name : {kFile, "config.json"}) {
-    const std::string path = join_path(folder, name);
-    if (!path_exists(path)) continue;
-    const JsonObject j = JsonObject::read(path);
-    if (!j.has("eos_token_id")) continue;
-    std::vector<std::int32_t> ids;
-    for (const std::int64_t id : j.integers("eos_token_id")) {
-      if (id < 0 || id > INT32_MAX) j.refuse("eos_token_id", "a token id or a list of them");
-      ids.push_back(static_cast<std::int32_t>(id));
-    }
-    return ids;
-  }
-  if (tokenizer && tokenizer->eos()) return {*tokenizer->eos()};
-  return {};
-}
-
 const Tokenizer& Answerer::text() const {
   if (!tokenizer) throw UserError(Exit::input, no_tokenizer);
   return *tokenizer;
-}
-
-Prompt prompt_of(std::vector<std::int32_t> ids, const ModelInfo& info) {
-  if (!info.decoder) return {.ids = std::move(ids)};
-  return {.ids = {info.decoder->start}, .source = std::move(ids)};
 }
 
 Prompt Answerer::prompt_of(std::vector<std::int32_t> ids) const {
@@ -255,46 +232,35 @@ std::int64_t Answerer::context_length() const {
   return std::min(kMost, j.positive_or("max_position_embeddings", 2048));
 }
 
-Answerer open_answerer(const AnswererArgs& args) {
-  Answerer a{.config = config_of(args)};
-  a.ranks = find_ranks(a.config);
-  a.built = build_model(a.config, Weights::check, a.ranks.part());
-  check_forced_tokens(a.config.generation, a.built.model().vocab_size());
-  set_decoder_start(a);
-  EachParameter freeze([](Parameter& p) { p.trainable = false; });
-  a.built.model().visit(freeze);
+Answerer::Answerer(const AnswererArgs& args) : run(config_of(args), purpose_of(args)) {
+  run.build_model();
+  if (args.conversation) run.ranks = {};  // each process has its own
+  check_forced_tokens(config.generation, built.model().vocab_size());
+  set_decoder_start(*this);
   try {
-    a.tokenizer = make_tokenizer(a.config.model.tokenizer());
+    tokenizer = make_tokenizer(config.model.tokenizer());
   } catch (const UserError& e) {
-    a.no_tokenizer = e.what();
+    no_tokenizer = e.what();
   }
-  if (!a.tokenizer && a.config.generation.stop_strings)
-    throw UserError(Exit::input, "generation.stop_strings: " + a.no_tokenizer);
-  a.end_tokens = end_tokens(args.model, a.tokenizer.get());
-  return a;
+  if (!tokenizer && config.generation.stop_strings)
+    throw UserError(Exit::input, "generation.stop_strings: " + no_tokenizer);
+  end_tokens = ft::end_tokens(args.model, tokenizer.get());
 }
 
-std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& shape, const Ranks& ranks) {
+Engine& start_engine(Answerer& a, const GenerationShape& shape) {
   if (shape.cache.capacity > kMostTokens / shape.cache.slots ||
       (shape.cache.sources > 0 && shape.cache.source_capacity > kMostTokens / shape.cache.sources))
     throw UserError(Exit::memory, str(shape.cache.slots, " answers of up to ", shape.cache.capacity,
                                       " tokens are more than ft can keep; set generation.max_new_tokens"));
-  auto ops = make_run_ops(a.config, ranks.gpu);
-  auto comm = make_communicator(ranks, *ops, a.config);
-  PlanRequest request{
-      .dtype = a.built.dtype,
-      .grid = ranks.grid,
-      .stage = a.built.stage,
-      .zero = zero_options(a.config, ranks.grid.zero()),
-      .reduce_bucket = static_cast<std::int64_t>(a.config.zero_optimization.reduce_bucket_size),
-      .adapter = a.built.lora,
-      .device = ops->device(),
-      .workspace = ops->workspace()};
+  Run& run = a.run;
+  PlanRequest& request = run.request();
+  request.zero = zero_options(a.config, run.ranks.grid.zero());
+  request.reduce_bucket = static_cast<std::int64_t>(a.config.zero_optimization.reduce_bucket_size);
   request.states = no_states;
   request.generation = {shape};
-  const Plan plan = plan_run(a.built.model(), request);
-  if (const std::int64_t there = ops->free_memory();
-      there > 0 && plan.memory.total * sharing(*ops, ranks.local_size) > there)
+  const Plan& plan = run.count();
+  if (const std::int64_t there = run.ops().free_memory();
+      there > 0 && plan.memory.total * sharing(run.ops(), run.ranks.local_size) > there)
     throw UserError(
         Exit::memory,
         str("this needs ", show::memory(plan.memory.total), " and ", show::memory(there),
@@ -303,7 +269,7 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
             " tokens and activations ", show::memory(plan.saved + plan.scratch),
             ")\n  try: a smaller generation.batch_size or generation.max_new_tokens, "
             "--dtype bfloat16, quantization.load_in_4bit=true"));
-  return std::make_unique<Engine>(std::move(ops), std::move(comm), a.built, request, plan);
+  return run.start();
 }
 
 }  // namespace ft

@@ -7,18 +7,20 @@
 #include <vector>
 
 #include "app/answers/args.h"
-#include "app/assembly/engine.h"
-#include "app/ranks/ranks.h"
-#include "app/screen/screen.h"
-#include "data/tokenizers/tokenizer.h"
-#include "engine/generate/generator.h"
+#include "app/rollouts/prompt.h"
+#include "app/run/run.h"
 
 namespace ft {
 
 struct Answerer {
-  RunConfig config;  // of it `generation` counts, and what the model is made of
-  Ranks ranks;
-  BuiltModel built;
+  // Reads everything but the weights' values, which are checked for shape. Settings: those of the command
+  // line, else of the model's generation_config.json, else ft's. Throws UserError for a setting in that file
+  // which is not available.
+  explicit Answerer(const AnswererArgs&);
+
+  Run run;
+  const RunConfig& config = run.config;  // its `generation` counts, and the settings of the model
+  BuiltModel& built = run.built;
   std::unique_ptr<Tokenizer> tokenizer;  // null: there is none, only ids can be answered
   std::string no_tokenizer;              // why not
   std::vector<std::int32_t> end_tokens;
@@ -39,20 +41,7 @@ struct Answerer {
   std::int64_t context_length() const;
 };
 
-// Reads everything but the weights' values, which are checked for shape. Settings: those of the command line,
-// else of the model's generation_config.json, else ft's; what they hold that is not available is a UserError.
-Answerer open_answerer(const AnswererArgs&);
-
-// End tokens: of generation_config.json, else of config.json, else the tokenizer's (null: none).
-std::vector<std::int32_t> end_tokens(const std::string& folder, const Tokenizer*);
-
-// What a model of this kind is given to answer.
-Prompt prompt_of(std::vector<std::int32_t> ids, const ModelInfo&);
-
-// UserError where a token that is forced is none of the model's.
-void check_forced_tokens(const GenerationConfig&, std::int64_t vocab_size);
-
-// Memory for the shape and the weights. UserError(Exit::memory) when there is not enough.
-std::unique_ptr<Engine> start_engine(const Answerer&, const GenerationShape&, const Ranks& ranks = {});
+// Takes memory for the shape and the weights. Throws UserError (memory) if there is not enough.
+Engine& start_engine(Answerer&, const GenerationShape&);
 
 }  // namespace ft

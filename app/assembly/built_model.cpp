@@ -33,10 +33,10 @@ bool is_coded(const BuiltModel& b, const Parameter& p) {
   return (b.four_bit && b.four_bit->has(p)) || (b.int8 && b.int8->has(p));
 }
 
-void expect_weights(BuiltModel& b, bool trains) {
+void expect_weights(BuiltModel& b) {
   EachParameter each([&](Parameter& p) {
     if (p.name.starts_with(lora::kPeftPrefix) || is_coded(b, p)) return;
-    if (p.name == kScore && !b.base->has(kScore) && (trains || b.start))
+    if (p.name == kScore && !b.base->has(kScore) && (b.purpose.trains() || b.start))
       return;  // a new one, or the adapter's
     b.base->expect(p.stored_name(), p.shape);
   });
@@ -73,20 +73,20 @@ void require_all_linear(const BuiltModel& b) {
 }
 
 // What is to be in 4 bits: what is so in the model's folder, else what the configuration asks for.
-std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
+std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config, const Purpose& purpose) {
   const std::string file = join_path(config.model.folder(), "config.json");
   const auto stored = lora::stored_four_bit_plan(file);
   const bool asked = config.quantization.load_in_4bit;
-  if (stored && config.int8 == Int8Part::linears)
+  if (stored && purpose.int8 == Int8Part::linears)
     throw UserError(Exit::config, str("--quantize int8: the weights of ", config.model.model_name_or_path,
                                       " are in 4 bits already; leave it out to use them as they are"));
   if (!stored) return asked ? std::optional(lora::four_bit_plan(config.quantization)) : std::nullopt;
-  if (config.trains && config.finetuning_type == FinetuningType::full)
+  if (purpose.trains() && config.finetuning_type == FinetuningType::full)
     throw UserError(Exit::config, str("finetuning_type: the weights of ", config.model.model_name_or_path,
                                       " are in 4 bits and cannot be trained; set it to lora"));
   const auto wanted = lora::four_bit_plan(config.quantization);
   if (asked &&
-      config.sums == Sums::in_any_order) {  // --quantize: of the folder's type it asks for faster sums
+      purpose.sums == Sums::in_any_order) {  // --quantize: of the folder's type it asks for faster sums
     const FourBitBook book = stored->form.book;
     if (wanted.form.book != book)
       throw UserError(Exit::config, str("--quantize ", name_of(wanted.form.book), ": the weights of ",
@@ -121,10 +121,10 @@ void find_stored(BuiltModel& b) {
 }
 
 // What becomes of quantized weights of a GGUF file.
-std::string made_of_quantized(const RunConfig& config) {
+std::string made_of_quantized(const RunConfig& config, const Purpose& purpose) {
   if (config.quantization.load_in_4bit)
     return str("quantized again, to ", name_of(config.quantization.bnb_4bit_quant_type));
-  if (config.int8 == Int8Part::linears) return "quantized again, to int8";
+  if (purpose.int8 == Int8Part::linears) return "quantized again, to int8";
   const DType type = config.dtype();
   return str("dequantized to ", type == DType::bf16 ? "bf16" : type == DType::f16 ? "f16" : "f32");
 }
@@ -133,7 +133,7 @@ std::unique_ptr<WeightSource> open_base(BuiltModel& b, const RunConfig& config) 
   if (!config.model.unpacked) return open_model_folder(b.folder, b.made.info.stored);
   auto base = std::make_unique<GgufWeights>(b.name, join_path(b.folder, "config.json"));
   if (base->is_quantized())
-    b.warnings.push_back(gguf_warning(b.name, base->types(), made_of_quantized(config)));
+    b.warnings.push_back(gguf_warning(b.name, base->types(), made_of_quantized(config, b.purpose)));
   return base;
 }
 
@@ -257,13 +257,15 @@ lora::FourBitPlan plan_of(const ModelInfo& info, lora::FourBitPlan plan) {
   return plan;
 }
 
-BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart& part) {
+BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart& part,
+                       const Purpose& purpose) {
   BuiltModel b;
+  b.purpose = purpose;
   b.name = config.model.model_name_or_path;
   b.folder = config.model.folder();
   b.dtype = config.dtype();
   b.seed = static_cast<std::uint64_t>(config.training.seed);
-  auto four_bit = four_bit_plan(config);
+  auto four_bit = four_bit_plan(config, purpose);
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
   if (b.made.info.two_tables)
     b.warnings.push_back(str(b.name,
@@ -277,7 +279,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
   }
   b.model().set_sparse_attention(config.model.sparse_attention);
   b.lora = config.finetuning_type == FinetuningType::lora &&
-           (config.trains || config.lora.adapter_name_or_path.has_value());
+           (purpose.trains() || config.lora.adapter_name_or_path.has_value());
   if (weights == Weights::check) b.base = open_base(b, config);
   if (const auto& from = config.lora.adapter_name_or_path; b.lora && from)
     b.start = std::make_unique<lora::AdapterFolder>(*from);
@@ -291,43 +293,44 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
       b.lora_config =
           lora::with_expert_parameters(b.model(), b.lora_config, origin.head, origin.prefix, origin.exit);
     b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin);
-    if (config.trains && b.attached.single_experts && b.lora_config.lora_dropout > 0)
+    if (purpose.trains() && b.attached.single_experts && b.lora_config.lora_dropout > 0)
       throw UserError(
           origin.exit,
           origin.prefix + "lora_dropout: adapters of single experts are trained without; set it to 0");
     const std::vector<std::string> ignored = b.start ? b.start->warnings() : std::vector<std::string>{};
     b.warnings.insert(b.warnings.end(), ignored.begin(), ignored.end());
     b.warnings.insert(b.warnings.end(), b.attached.warnings.begin(), b.attached.warnings.end());
-    if (config.trains && b.attached.tied_lora && b.lora_config.lora_dropout > 0)
+    if (purpose.trains() && b.attached.tied_lora && b.lora_config.lora_dropout > 0)
       throw UserError(origin.exit, origin.prefix +
                                        "lora_dropout: not with an adapter that ensure_weight_tying lets the "
                                        "head share; set it to 0");
     if (config.lora.expects_all_linear) require_all_linear(b);
     require_own_weights(b);
     make_starts(b, four_bit && four_bit->stored);
-  } else if (config.trains) {
+  } else if (purpose.trains()) {
     lora::train_all(b.model());
   }
-  if (config.trains) set_update_rules(b.model(), config.training);
+  if (purpose.trains()) set_update_rules(b.model(), config.training);
   if (four_bit) {
     b.four_bit.emplace(b.model(), plan_of(b.made.info, std::move(*four_bit)), b.base.get());
     b.attached.inputs_first = false;  // what PEFT finds then is a Linear4bit
   }
-  if (config.int8 == Int8Part::linears)
+  if (purpose.int8 == Int8Part::linears)
     b.int8.emplace(b.model(), b.made.info.never_quantized);
-  else if (config.int8 == Int8Part::head)
+  else if (purpose.int8 == Int8Part::head)
     b.int8.emplace(Int8Weights::of_head(b.model(), b.made.info.head, b.made.info.never_quantized));
-  if (weights == Weights::check) expect_weights(b, config.trains);
-  if (const auto noise = config.training.neftune_noise_alpha; noise && config.trains)
+  if (weights == Weights::check) expect_weights(b);
+  if (const auto noise = config.training.neftune_noise_alpha; noise && purpose.trains())
     b.model().set_embedding_noise(*noise);
   if (config.zero_optimization.offload_param.device == OffloadDevice::nvme) find_stored(b);
-  if (config.trains && has_random_ltd(config.data_efficiency)) {
+  if (purpose.trains() && has_random_ltd(config.data_efficiency)) {
     const RandomLtdConfig& ltd = config.data_efficiency.data_routing.random_ltd;
     b.model().drop_tokens(ltd.random_ltd_layer_id, ltd.model_type == RandomLtdModel::encoder,
                           ltd.total_layer_num);
   }
   limit_experts(b, config);
-  if (!part.whole()) b.whole = std::make_unique<BuiltModel>(build_model(config, Weights::ignore));
+  if (!part.whole())
+    b.whole = std::make_unique<BuiltModel>(build_model(config, Weights::ignore, {}, purpose));
   share_layers(b, config, part.tensor);
   deal_experts(b, config, part.experts);
   keep_stages(b, config, part);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/assembly/int8_weights.h"
+#include "app/assembly/purpose.h"
 #include "app/config/config.h"
 #include "engine/files/weights.h"
 #include "lora/attach.h"
@@ -22,6 +23,7 @@ struct BuiltModel {
   std::string folder;                 // where config.json is
   std::vector<std::string> warnings;  // of the base and the adapter
   MadeModel made;
+  Purpose purpose;
   DType dtype = DType::f32;  // of activations and frozen weights
   bool grown = false;        // the vocabulary has more rows than the files
   bool lora = false;
@@ -73,6 +75,6 @@ enum class Weights : bool { check, ignore };
 // Reads config.json, attaches what the configuration asks for, and (check) verifies that every weight exists
 // with the right shape. ft plan ignores the weights.
 // part: of a model that ranks share it then has this one.
-BuiltModel build_model(const RunConfig&, Weights, const ModelPart& part = {});
+BuiltModel build_model(const RunConfig&, Weights, const ModelPart& part = {}, const Purpose& = {});
 
 }  // namespace ft

@@ -35,8 +35,8 @@ bool trains_rows(const lora::LoraConfig& c) {
   return !c.trainable_token_indices.text.empty() && c.trainable_token_indices.text != "null";
 }
 
-std::unique_ptr<BuiltModel> frozen(const RunConfig& config, Weights weights) {
-  auto b = std::make_unique<BuiltModel>(build_model(config, weights));
+std::unique_ptr<BuiltModel> frozen(const RunConfig& config, Weights weights, const Purpose& purpose) {
+  auto b = std::make_unique<BuiltModel>(build_model(config, weights, {}, purpose));
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   b->model().visit(freeze);
   return b;
@@ -74,8 +74,7 @@ std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder
   c.lora = {};
   c.quantization = {.load_in_4bit = load_in_4bit, .bnb_4bit_compute_dtype = config.dtype()};
   c.objective = {.type = type};
-  c.trains = false;
-  auto other = frozen(c, weights);
+  auto other = frozen(c, weights, {.work = Work::compute});
   require_same_vocabulary(config, setting, folder, policy, *other);
   return other;
 }
@@ -122,9 +121,7 @@ std::unique_ptr<BuiltModel> critic(const RunConfig& config, const BuiltModel& po
 
 // The policy as it begins: the same files, and the same random numbers.
 std::unique_ptr<BuiltModel> copy_of_start(const RunConfig& config, Weights weights) {
-  RunConfig c = config;
-  c.trains = true;
-  return frozen(c, weights);
+  return frozen(config, weights, {});
 }
 
 BuiltObjective made(const RunConfig& config) {

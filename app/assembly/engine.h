@@ -15,7 +15,7 @@ namespace ft {
 // Where a run computes; a rank takes the GPU with its number on the machine.
 Device device_of(const RunConfig&, int gpu = 0);
 AttentionKernels attention_of(const RunConfig&);
-std::unique_ptr<Ops> make_run_ops(const RunConfig&, int gpu);
+std::unique_ptr<Ops> make_run_ops(const RunConfig&, int gpu, Sums = Sums::in_one_order);
 
 // What computes in the host's memory beside the run's device (Homes::host); null: nothing does.
 std::shared_ptr<Ops> make_host_ops(const ZeroOptions&, Device);

@@ -41,9 +41,9 @@ void require_available(const RunConfig& config) {
 }
 
 // Interleaved stages go over as many micro-batches as there are ranks at a time.
-void require_rounds(const RunConfig& config, const ModelPart& part) {
+void require_rounds(const RunConfig& config, const BuiltModel& b, const ModelPart& part) {
   const std::int64_t m = config.training.gradient_accumulation_steps, below = m / part.stages * part.stages;
-  if (!config.trains || part.chunks == 1 || m % part.stages == 0) return;
+  if (!b.purpose.trains() || part.chunks == 1 || m % part.stages == 0) return;
   throw UserError(Exit::config,
                   str("training.gradient_accumulation_steps is ", m, ", and with ", kChunks, " ", part.chunks,
                       " it has to be a multiple of ", kPipelineSize, ", ", part.stages, "; take ",
@@ -85,7 +85,7 @@ void keep_stages(BuiltModel& b, const RunConfig& config, const ModelPart& part) 
   if (part.stages == 1) return;
   require_available(config);
   require_blocks(b, part);
-  require_rounds(config, part);
+  require_rounds(config, b, part);
   const std::vector<Stage> all = deal(config, *b.whole, part.stages * part.chunks);
   std::vector<Stage> own;
   for (int chunk = 0; chunk < part.chunks; ++chunk)

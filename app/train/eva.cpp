@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "app/assembly/engine.h"
 #include "app/plan/request.h"
-#include "app/plan/ways_out.h"
 #include "engine/files/file.h"
 #include "engine/ops/ops.h"
 #include "lora/eva.h"
@@ -123,15 +121,15 @@ Begun look(const Pass& pass, Objective& objective, const Batcher& data, lora::Wa
   return begun;
 }
 
-Begun look_at_data(const RunConfig& config, BuiltModel& b, const BuiltObjective& objective,
-                   const BuiltData& data, const Ranks& ranks, std::unique_ptr<Ops>& ops,
-                   std::unique_ptr<Communicator>& comm, Screen& screen) {
-  const Batcher batches = batches_of(data);
+Begun look_at_data(Run& run, Screen& screen) {
+  BuiltModel& b = run.built;
+  const Batcher batches = batches_of(run.data);
   lora::Watch::See see;
   lora::Watch watch(b.model(), b.attached, [&](std::size_t i, const Tensor& x) { see(i, x); });
   const std::vector<lora::Eva::Layer> layers = layers_of(b);
   const Frozen frozen(b.model());
-  PlanRequest request = plan_request(config, b, objective, data, ops->workspace(), ranks.grid);
+  PlanRequest request =
+      plan_request(run.config, b, run.objective, run.data, run.ops().workspace(), run.ranks.grid);
   request.zero = frozen_options(request);
   request.states = no_states;
   request.optimizer = nullptr;
@@ -140,19 +138,14 @@ Begun look_at_data(const RunConfig& config, BuiltModel& b, const BuiltObjective&
   request.generation.clear();
   request.inputs_on_host = false;
   request.costs = Costs::none;
-  const Plan plan = plan_run(b.model(), request);
-  require_memory(plan.memory, *ops, advice_on_memory(config, false), ranks.local_size);
-  Engine engine(std::move(ops), std::move(comm), b, request, plan);
-  engine.context.train = false;
   Begun begun;
-  {
+  run.before(request, [&](Engine& engine) {
+    engine.context.train = false;
     lora::Eva eva(layers, b.lora_config.eva_config, engine.grid.zero());
     Working working(screen, "eva: looking at what linears read", "linears");
-    begun = look(engine.pass(b.model()), *objective.objective, batches, watch, eva, b.lora_config.eva_config,
-                 see, working, layers.size());
-  }
-  ops = std::move(engine.ops);  // which what is left of the engine still uses
-  comm = std::move(engine.comm);
+    begun = look(engine.pass(b.model()), *run.objective.objective, batches, watch, eva,
+                 b.lora_config.eva_config, see, working, layers.size());
+  });
   return begun;
 }
 
@@ -177,16 +170,15 @@ std::string text_of(const Begun& begun) {
 
 }  // namespace
 
-void begin_from_data(const RunConfig& config, BuiltModel& b, const BuiltObjective& objective,
-                     const BuiltData& data, const Ranks& ranks, const RunFolder& folder,
-                     std::unique_ptr<Ops>& ops, std::unique_ptr<Communicator>& comm, Screen& screen) {
+void begin_from_data(Run& run, const RunFolder& folder, Screen& screen) {
+  BuiltModel& b = run.built;
   if (!begins_from_data(b)) return;
   if (const NewestCheckpoint found = folder.found(); found.checkpoint)
-    return begin_as(b, config, as_saved(b.lora_config, found.checkpoint->path), {});
-  Begun begun = look_at_data(config, b, objective, data, ranks, ops, comm, screen);
-  if (ranks.root() && config.logging.progress != ProgressStyle::none) screen.line(text_of(begun));
+    return begin_as(b, run.config, as_saved(b.lora_config, found.checkpoint->path), {});
+  Begun begun = look_at_data(run, screen);
+  if (run.progress() != ProgressStyle::none) screen.line(text_of(begun));
   const lora::Origin origin = origin_of(b.made.info, nullptr);
-  begin_as(b, config, lora::redistributed(b.lora_config, b.attached, begun.ranks, origin),
+  begin_as(b, run.config, lora::redistributed(b.lora_config, b.attached, begun.ranks, origin),
            std::move(begun.a));
 }
 

@@ -170,7 +170,7 @@ Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader
   return resumed;
 }
 
-void RunFolder::create(const DiskNeeds& needs, Written written) {
+void RunFolder::create(const DiskNeeds& needs, Written written, const deepspeed::Report* report) {
   written_ = written;
   if (!root_) return;
   std::error_code error;
@@ -184,7 +184,7 @@ void RunFolder::create(const DiskNeeds& needs, Written written) {
   require_room(config_, needs, replaces_ ? bytes_of_run() : 0);
   if (replaces_) remove_run();
   write_file(path("run.json"), effective_config(config_));
-  if (config_.report) write_file(path("deepspeed.json"), deepspeed::as_file(*config_.report));
+  if (report) write_file(path("deepspeed.json"), deepspeed::as_file(*report));
 }
 
 // Returns the bytes of checkpoints and results that remove_run() removes.

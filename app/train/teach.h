@@ -1,14 +1,12 @@
 // ft teach: what a teacher says of a run's data, into the file that the run learns from.
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "app/config/args.h"
 #include "engine/core/error.h"
-#include "engine/train/objectives/teacher_file.h"
 
 namespace ft {
-
-struct BuiltData;
 
 struct TeachArgs : ConfigArgs {
   std::string model;        // the teacher's folder, or its id
@@ -17,8 +15,5 @@ struct TeachArgs : ConfigArgs {
   bool overwrite = false;  // replace objective.teacher_file
 };
 Exit teach(const TeachArgs&);
-
-// UserError (exit 3) where a sequence of the data is not in the file.
-void require_taught(const TeacherFile&, const BuiltData&);
 
 }  // namespace ft

@@ -1,8 +1,8 @@
-#include "app/answers/answers.h"
+#include "app/rollouts/answer_test.h"
 
 #include <algorithm>
 
-#include "app/answers/generation.h"
+#include "app/rollouts/prompt.h"
 #include "data/files/utf8.h"
 #include "data/metrics/bleu.h"
 #include "data/metrics/chrf.h"
