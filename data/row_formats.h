@@ -1,4 +1,4 @@
-// The formats of rows, in the order of messages and help. Each is described in its own file.
+// The formats of rows, in the order of messages and help. Each is defined in its own file.
 #pragma once
 #include <array>
 
@@ -15,7 +15,7 @@ inline constexpr std::array kRowFormats{
     &kTranslation,  &kPreferenceChosen,  &kTokenized, &kPreference,      &kKto,      &kPreferenceTokenized,
     &kKtoTokenized, &kRolloutsTokenized, &kPrompts,   &kPromptsTokenized};
 
-// The order in which rows are compared with formats: the first whose fields they have is theirs.
+// The order in which the fields of rows are compared with formats; the first format that fits is chosen.
 inline constexpr std::array kDetectionOrder{&kPromptsTokenized,
                                             &kPrompts,
                                             &kPreferenceTokenized,

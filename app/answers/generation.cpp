@@ -17,10 +17,10 @@ namespace ft {
 namespace {
 
 constexpr const char* kFile = "generation_config.json";
-constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // of a cache: rows have 32-bit numbers
+constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // in a cache: row numbers have 32 bits
 
-// Settings of generation_config.json that ft has too; lengths among them would surprise: max_length counts
-// the prompt and is often the model's longest context.
+// Settings of generation_config.json that ft reads. It ignores max_length, which counts the prompt and is
+// often the model's longest context.
 constexpr std::array kTaken = {"max_new_tokens",
                                "do_sample",
                                "temperature",
@@ -37,9 +37,9 @@ constexpr std::array kTaken = {"max_new_tokens",
                                "early_stopping",
                                "forced_bos_token_id",
                                "forced_eos_token_id"};
-constexpr std::size_t kForced = 2;  // the last of them: tokens that are forced
+constexpr std::size_t kForced = 2;  // number of forced tokens, at the end of kTaken
 
-// Settings that change answers and are not here yet, and the values with which they do nothing.
+// A setting that changes answers and is not available yet, and the value with which it does nothing.
 struct Missing {
   const char* key;
   double neutral;
@@ -73,7 +73,7 @@ void refuse_missing(const JsonObject& j) {
   }
 }
 
-// The file's settings, as those of a configuration.
+// Returns the settings of generation_config.json, as JSON of a configuration's `generation`.
 Json settings_of(const std::string& folder) {
   const std::string path = join_path(folder, kFile);
   Json out = Json::object();
@@ -82,7 +82,7 @@ Json settings_of(const std::string& folder) {
       if (j.has(key)) out[key] = j.json()[key];
   };
   if (!path_exists(path)) {
-    // where transformers 4 kept them
+    // Transformers 4 kept forced tokens in config.json.
     take(JsonObject::read(join_path(folder, "config.json")), std::span(kTaken).last(kForced));
     return out;
   }
@@ -97,7 +97,7 @@ bool sets(const std::vector<std::string>& overrides, const std::string& name) {
                      [&](const std::string& o) { return o.starts_with(name + "="); });
 }
 
-// A setting that would be accepted and ignored is refused.
+// Throws UserError (config) for settings that would have no effect.
 void check_overrides(const std::vector<std::string>& overrides, bool conversation) {
   std::vector<std::string> known{
       "generation.", "quantization.",       "model.tokenizer_name_or_path=", "model.sparse_attention.",
@@ -109,13 +109,14 @@ void check_overrides(const std::vector<std::string>& overrides, bool conversatio
                       str(printable(o),
                           ": only settings of generation and quantization are allowed here, such as "
                           "generation.max_new_tokens=100"));
-  // In a conversation the one is its context, the other an answer's length.
+  // In a conversation, max_length limits its context and max_new_tokens one answer.
   if (!conversation && sets(overrides, "generation.max_length") &&
       sets(overrides, "generation.max_new_tokens"))
     throw UserError(Exit::config, "set generation.max_length or generation.max_new_tokens, not both");
 }
 
-// Settings that do nothing without another one are not taken from the command line.
+// Throws UserError (config) if a setting on the command line has no effect without another one, or cannot be
+// combined with beams.
 void check_company(const GenerationConfig& g, const std::vector<std::string>& overrides) {
   const auto needs = [&](const char* name, bool there, const char* other) {
     if (!there && sets(overrides, str("generation.", name)))
@@ -134,7 +135,8 @@ void check_company(const GenerationConfig& g, const std::vector<std::string>& ov
     throw UserError(Exit::config, "generation.stop_strings: not with beams; set generation.num_beams=1");
 }
 
-// --dtype auto: the type of the model's files, where the device computes in it; float32 has it all.
+// Returns the dtype for --dtype auto: the one of the model's files if the device computes in it, else
+// float32, which holds all of their values.
 std::string own_dtype(const std::string& folder, bool gpu) {
   const JsonObject j = JsonObject::read(join_path(folder, "config.json"));
   std::string own;
@@ -152,7 +154,7 @@ RunConfig config_of(const AnswererArgs& args) {
   prepare_base(model);
   j["model"]["model_name_or_path"] =
       std::filesystem::absolute(model.unpacked ? model.folder() : args.model).string();
-  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
+  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // no dataset is read
   const bool gpu =
       std::find(args.overrides.begin(), args.overrides.end(), "device=cuda") != args.overrides.end();
   const std::string dtype = args.dtype == "auto" ? own_dtype(model.folder(), gpu) : args.dtype;
@@ -176,7 +178,7 @@ RunConfig config_of(const AnswererArgs& args) {
                     "--quantize int8 and quantization.load_in_4bit=true: leave one of them out");
   if (!args.adapter.empty()) {
     c.lora.adapter_name_or_path = args.adapter;
-    // It was trained with its own, which may know more tokens.
+    // The adapter was trained with its own tokenizer, which may know more tokens.
     if (!c.model.tokenizer_name_or_path && holds_tokenizer(args.adapter))
       c.model.tokenizer_name_or_path = args.adapter;
   }
@@ -196,7 +198,7 @@ Purpose purpose_of(const AnswererArgs& args) {
   return p;
 }
 
-// generation_config.json has the last word on what a decoder begins with.
+// Sets the token that a decoder begins with: generation_config.json overrides config.json.
 void set_decoder_start(Answerer& a) {
   const std::string path = join_path(a.built.folder, kFile);
   if (!a.built.made.info.decoder || !path_exists(path)) return;
@@ -234,7 +236,7 @@ std::int64_t Answerer::context_length() const {
 
 Answerer::Answerer(const AnswererArgs& args) : run(config_of(args), purpose_of(args)) {
   run.build_model();
-  if (args.conversation) run.ranks = {};  // each process has its own
+  if (args.conversation) run.ranks = {};  // each process holds a separate conversation
   check_forced_tokens(config.generation, built.model().vocab_size());
   set_decoder_start(*this);
   try {

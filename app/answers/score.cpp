@@ -34,7 +34,7 @@ RunConfig config_of(const ScoreArgs& args) {
   check_overrides(args.overrides);
   Json j;
   j["model"]["model_name_or_path"] = std::filesystem::absolute(args.model).string();
-  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
+  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // no dataset is read
   j["training"]["bf16"] = args.dtype == "bfloat16";
   j["training"]["fp16"] = args.dtype == "float16";
   j["objective"]["type"] = "reward";
@@ -42,7 +42,7 @@ RunConfig config_of(const ScoreArgs& args) {
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
   if (!args.adapter.empty()) {
     c.lora.adapter_name_or_path = args.adapter;
-    // It was trained with its own, which may know more tokens.
+    // The adapter was trained with its own tokenizer, which may know more tokens.
     if (!c.model.tokenizer_name_or_path && holds_tokenizer(args.adapter))
       c.model.tokenizer_name_or_path = args.adapter;
   }
@@ -59,7 +59,7 @@ struct Scored {
 };
 
 Scored read_rows(const std::string& file, const RunConfig& config, std::int64_t vocab_size) {
-  std::unique_ptr<Tokenizer> tokenizer;  // made when it is asked for
+  std::unique_ptr<Tokenizer> tokenizer;  // made when a row needs it
   const FormatContext context{.data = config.data,
                               .dataset = config.data.datasets[0],
                               .setting = "--input",
@@ -92,7 +92,7 @@ std::vector<Batch> batches_of(const Scored& s, std::int64_t size, std::int32_t p
   return all;
 }
 
-// Keeps what the model makes of a batch's sequences.
+// Keeps the scores of the sequences in a batch.
 class Scoring final : public Objective, private RowLoss {
  public:
   std::int64_t count(const BatchShape& s) const override { return s.compared; }
@@ -129,7 +129,7 @@ Exit score(const ScoreArgs& args) {
   const RunConfig config = config_of(args);
   if (path_exists(args.output) && !args.overwrite)
     throw UserError(Exit::config, str(printable(args.output), " already exists; --overwrite replaces it"));
-  { const AtomicFile writable(args.output); }  // better now than after the work
+  { const AtomicFile writable(args.output); }  // fails now, not after the work
   Run run(config, {.work = Work::compute}, Ranks{});
   run.build_model();
   const BuiltModel& built = run.built;

@@ -31,7 +31,7 @@ void check_choosing(const DataConfig& data) {
                       str("data_efficiency: a curriculum that chooses samples, and data.", what));
 }
 
-// The samples of each epoch, where a curriculum chooses them.
+// Returns a function that gives the order of samples of an epoch; empty: no curriculum chooses samples.
 std::function<std::vector<std::int64_t>(std::int64_t)> chosen_samples(const RunConfig& config,
                                                                       LoadedData& loaded,
                                                                       std::int64_t per_step,
@@ -50,7 +50,7 @@ std::function<std::vector<std::int64_t>(std::int64_t)> chosen_samples(const RunC
   return [sampler](std::int64_t epoch) { return sampler->order(epoch); };
 }
 
-// What the objective wants of a row.
+// Describes the rows that the objective needs.
 WantedRows wanted_rows(const ObjectiveConfig& c) {
   RowKind kind = c.compares() ? RowKind::pair : RowKind::example;
   if (c.type == ObjectiveType::kto) kind = RowKind::labelled;
@@ -88,7 +88,7 @@ std::unique_ptr<GeneratedAnswers> make_generated(const RunConfig& config, const 
                                     .seed = from.options().seed});
 }
 
-// Their numbers are beyond those of all answers that are trained on.
+// Numbers the answers from 2^40 on, so that no answer in training has the same number.
 std::unique_ptr<GeneratedAnswers> make_generated_eval(const ObjectiveConfig& c, const Batcher& from) {
   return std::make_unique<GeneratedAnswers>(from.data(), GeneratedOptions{.group = c.group_eval(),
                                                                           .rows = from.options().batch_size,

@@ -20,7 +20,7 @@
 namespace ft {
 namespace {
 
-// With an adapter to start from its configuration holds.
+// Returns the configuration of the adapter that the run starts from, else that in the run's settings.
 lora::LoraConfig lora_config(const RunConfig& config, const lora::AdapterFolder* start) {
   if (!start) return config.lora;
   lora::LoraConfig c = start->config();
@@ -28,7 +28,7 @@ lora::LoraConfig lora_config(const RunConfig& config, const lora::AdapterFolder*
   return c;
 }
 
-// Whether it is of a weight in 4 or 8 bits, which brings its own reading.
+// Returns true if p belongs to a weight in 4 or 8 bits, which is read separately.
 bool is_coded(const BuiltModel& b, const Parameter& p) {
   return (b.four_bit && b.four_bit->has(p)) || (b.int8 && b.int8->has(p));
 }
@@ -37,7 +37,7 @@ void expect_weights(BuiltModel& b) {
   EachParameter each([&](Parameter& p) {
     if (p.name.starts_with(lora::kPeftPrefix) || is_coded(b, p)) return;
     if (p.name == kScore && !b.base->has(kScore) && (b.purpose.trains() || b.start))
-      return;  // a new one, or the adapter's
+      return;  // a new score is random, an adapter's is in its files
     b.base->expect(p.stored_name(), p.shape);
   });
   b.model().visit(each);
@@ -51,7 +51,8 @@ void expect_weights(BuiltModel& b) {
   if (b.start) b.start->expect(b.attached, b.tables());
 }
 
-// What an adapter's list of linears comes to, beside all-linear in the configuration.
+// Throws UserError (config) if lora.target_modules is all-linear and the adapter that the run starts from
+// leaves out a linear.
 void require_all_linear(const BuiltModel& b) {
   const auto other = make_model(join_path(b.folder, "config.json"), b.dtype);
   lora::LoraConfig all = b.lora_config;
@@ -72,7 +73,9 @@ void require_all_linear(const BuiltModel& b) {
                           name, "; leave target_modules out to go on with that adapter"));
 }
 
-// What is to be in 4 bits: what is so in the model's folder, else what the configuration asks for.
+// Returns the plan of weights in 4 bits: the model's if its files hold such weights, else the
+// configuration's; empty: no weights in 4 bits. Throws UserError (config) if the configuration contradicts
+// the files.
 std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config, const Purpose& purpose) {
   const std::string file = join_path(config.model.folder(), "config.json");
   const auto stored = lora::stored_four_bit_plan(file);
@@ -86,7 +89,7 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config, const Pu
                                       " are in 4 bits and cannot be trained; set it to lora"));
   const auto wanted = lora::four_bit_plan(config.quantization);
   if (asked &&
-      purpose.sums == Sums::in_any_order) {  // --quantize: of the folder's type it asks for faster sums
+      purpose.sums == Sums::in_any_order) {  // --quantize with the folder's own type: only faster sums
     const FourBitBook book = stored->form.book;
     if (wanted.form.book != book)
       throw UserError(Exit::config, str("--quantize ", name_of(wanted.form.book), ": the weights of ",
@@ -102,7 +105,8 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config, const Pu
   return stored;
 }
 
-// Frozen values that are to live in files and are in the model's as they are need no copy.
+// Finds the frozen parameters that the model's files hold in the run's dtype. A run that offloads parameters
+// to files (nvme) reads them there and makes no copy.
 void find_stored(BuiltModel& b, const WeightSource& base) {
   EachParameter each([&](Parameter& p) {
     const bool others =
@@ -112,7 +116,8 @@ void find_stored(BuiltModel& b, const WeightSource& base) {
   b.model().visit(each);
   if (b.four_bit) b.four_bit->find_stored(base);
 }
-// A plan needs no weights; where there are some it is that of the run.
+// Finds them in the model's folder if no weights are open, so that a plan equals the run's. Without weights
+// in the folder, a plan counts copies.
 void find_stored(BuiltModel& b) {
   if (b.base) return find_stored(b, *b.base);
   const std::string single = join_path(b.folder, "model.safetensors");
@@ -120,7 +125,7 @@ void find_stored(BuiltModel& b) {
     find_stored(b, *open_model_folder(b.folder, b.made.info.stored));
 }
 
-// What becomes of quantized weights of a GGUF file.
+// Describes, for a warning, the type to which quantized weights of a GGUF file are converted.
 std::string made_of_quantized(const RunConfig& config, const Purpose& purpose) {
   if (config.quantization.load_in_4bit)
     return str("quantized again, to ", name_of(config.quantization.bnb_4bit_quant_type));
@@ -137,7 +142,8 @@ std::unique_ptr<WeightSource> open_base(BuiltModel& b, const RunConfig& config) 
   return base;
 }
 
-// Rows for tokens that the model's files do not have, as the settings ask, or the adapter has them.
+// Adds rows for tokens that the model's files do not have: as many as the settings ask for or the adapter
+// holds.
 void grow(BuiltModel& b, const RunConfig& config) {
   const std::int64_t own = b.made.info.vocab_size,
                      held = b.start ? b.start->rows_of(b.made.info.embedding, b.made.info.head_weight()) : 0,
@@ -150,7 +156,8 @@ void grow(BuiltModel& b, const RunConfig& config) {
   if (b.base) b.base = std::make_unique<GrownWeights>(std::move(b.base), weights_by_token(b.made.info), rows);
 }
 
-// PEFT's olora and loftq read weights as (out, in), however they are stored.
+// Throws UserError if the adapters begin with olora or loftq and weights are stored as (in, out), because
+// PEFT reads them as (out, in). The exit is input if an adapter's file asks for this start, else config.
 void require_outputs_first(const BuiltModel& b, const lora::LoraStart& start) {
   if (!b.attached.inputs_first ||
       (start.init != lora::LoraInit::olora && start.init != lora::LoraInit::loftq))
@@ -162,7 +169,8 @@ void require_outputs_first(const BuiltModel& b, const lora::LoraStart& start) {
           "this model's are; pissa and the others are"));
 }
 
-// What EVA looks at are rows of tokens.
+// Throws UserError (config) if EVA cannot observe an adapted linear: it needs inputs with a row for each
+// token.
 void require_watchable(const BuiltModel& b) {
   const auto refuse = [](const std::string& what) {
     throw UserError(Exit::config, "lora.init_lora_weights: eva is not for " + what);
@@ -173,7 +181,7 @@ void require_watchable(const BuiltModel& b) {
     if (name == b.made.info.head) refuse("the head; leave it out of lora.target_modules");
 }
 
-// What adapters begin as, and what they take from the base.
+// Makes the adapters' initial values, and takes out of the base the part that they replace.
 void make_starts(BuiltModel& b, bool stored_in_four_bits) {
   const lora::LoraStart start = lora::start_of(b.lora_config.init_lora_weights).value();
   b.starts = std::make_shared<const lora::Starts>(b.attached, start, Random{b.seed}.with("init"));
@@ -198,7 +206,9 @@ void make_starts(BuiltModel& b, bool stored_in_four_bits) {
     b.base = std::make_unique<lora::ReducedBase>(std::move(b.base), b.starts);
 }
 
-// Starts and magnitudes are of a weight of its own, which a head that shares the embedding's table has not.
+// Throws UserError if an adapter of the head changes the base (pissa, olora) or uses DoRA, and the head
+// shares the embedding's table: both need a separate weight. The exit is input if an adapter's file asks for
+// it, else config.
 void require_own_weights(const BuiltModel& b) {
   const bool changes = lora::start_of(b.lora_config.init_lora_weights).value().changes_base();
   if (!b.made.info.tied_head || !(changes || b.lora_config.use_dora)) return;
@@ -211,7 +221,7 @@ void require_own_weights(const BuiltModel& b) {
                           "target_modules"));
 }
 
-// As transformers makes a head that a model does not have: normal.
+// Reads elements of a random score matrix from `first` on: normal, like transformers' new heads.
 void random_score(Random random, double deviation, Tensor y, std::int64_t first) {
   for (std::int64_t i = 0; i < y.numel(); ++i) {
     const auto bits = random.at(static_cast<std::uint64_t>(first + i));

@@ -40,7 +40,7 @@ void require_available(const RunConfig& config) {
     refuse("training.gradient_checkpointing", "offload cannot be used; set it to true or auto");
 }
 
-// Interleaved stages go over as many micro-batches as there are ranks at a time.
+// Interleaved stages process as many micro-batches in a round as there are stages.
 void require_rounds(const RunConfig& config, const BuiltModel& b, const ModelPart& part) {
   const std::int64_t m = config.training.gradient_accumulation_steps, below = m / part.stages * part.stages;
   if (!b.purpose.trains() || part.chunks == 1 || m % part.stages == 0) return;
@@ -63,7 +63,7 @@ void require_blocks(const BuiltModel& b, const ModelPart& part) {
                   str(kPipelineSize, " is ", part.stages, has, "stage needs one; take at most ", blocks));
 }
 
-// The longest sequence that there may be: its share of attention is the largest.
+// Returns the longest possible sequence, in which attention has its largest share of the computation.
 BatchShape one_sequence(const RunConfig& config, const ModelInfo& info) {
   if (info.decoder) return full_pairs(1, config.data.max_source_length, config.data.max_target_length);
   std::int64_t n = config.data.max_seq_length;

@@ -1,12 +1,12 @@
-// distributed.{,virtual_}pipeline_parallel_size: what a rank has of a model whose blocks are dealt out.
+// distributed.{,virtual_}pipeline_parallel_size: a rank's part of a model whose blocks are split among ranks.
 #pragma once
 #include "app/assembly/built_model.h"
 
 namespace ft {
 
-// Leaves a stage, or several chunks, of as much computation as the others as far as whole blocks allow.
-// UserError (Exit::config) where there are fewer blocks than these, or the run has something that a pipeline
-// has not.
+// Keeps only the blocks of this rank's stage, or of its chunks. Stages are cut between blocks, so that their
+// amounts of computation are as equal as possible. Throws UserError (config) if there are fewer blocks than
+// stages or chunks, or if another setting is not available with a pipeline.
 void keep_stages(BuiltModel&, const RunConfig&, const ModelPart&);
 
 }  // namespace ft

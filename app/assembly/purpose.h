@@ -1,4 +1,5 @@
-// A command's purpose with a run, which its settings do not tell: training, an evaluation, or a computation.
+// The purpose of a run, which the command decides and the settings do not contain: training, an evaluation,
+// or a computation.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,11 +13,11 @@ enum class Int8Part : std::uint8_t { none, head, linears };
 
 struct Purpose {
   Work work = Work::train;
-  std::string adapter;             // to evaluate: instead of the settings' own; empty: that one, or none
-  Int8Part int8 = Int8Part::none;  // to compute: weights that are stored in 8 bits
-  Sums sums = Sums::in_one_order;  // any order: of answers by weights that are quantized for them
+  std::string adapter;             // to evaluate: replaces the settings' adapter; empty: keeps it
+  Int8Part int8 = Int8Part::none;  // to compute: the weights to keep in 8 bits
+  Sums sums = Sums::in_one_order;  // in any order: with weights quantized by --quantize
 
-  // An evaluation builds the model as its training did.
+  // Returns true for training, and for an evaluation, which builds the model as its training did.
   bool trains() const { return work != Work::compute; }
 };
 

@@ -5,8 +5,8 @@
 
 namespace ft {
 
-// Does nothing where no ranks do. UserError(Exit::config) where the model, or something else that the run is
-// to do, cannot have it.
+// Prepares the model for ranks that share the tokens of each micro-batch; does nothing if
+// sequence_parallel_size is 1. Throws UserError (config) if the model or another setting does not support it.
 void require_shareable(const RunConfig&, Model&);
 
 }  // namespace ft

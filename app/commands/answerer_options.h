@@ -5,7 +5,7 @@
 
 namespace ft::commands {
 
-// `adapter`: --adapter is one of them.
+// Adds these options. adapter: --adapter too.
 void add_answerer_options(CLI::App& app, AnswererArgs& args, bool adapter = true);
 
 }  // namespace ft::commands

@@ -17,10 +17,10 @@ namespace ft::commands {
 
 using Names = std::vector<std::string>;
 
-// A command in one command line: made before that is parsed, called afterwards.
+// The functions of a command in one command line: made before the line is parsed, called afterwards.
 struct Use {
   std::function<Exit()> run;
-  std::function<Exit(const LaunchArgs&)> launch = {};  // starts ranks that run the command; null: none can
+  std::function<Exit(const LaunchArgs&)> launch = {};  // starts ranks that run it; null: ft launch cannot
   std::function<void(const Names&)> rest = {};         // takes the words after "--"; null: CLI11 parses them
 };
 
@@ -29,7 +29,7 @@ struct Command {
   // Adds the options. A mistake that several options make together is thrown by the app's callback, as
   // UserError (config): ft launch checks the command line of its ranks by parsing it.
   Use (*add_options)(CLI::App&) = nullptr;
-  std::span<const Command* const> below = {};  // in place of add_options: ft checkpoint verify, ...
+  std::span<const Command* const> below = {};  // subcommands, such as ft checkpoint verify
 };
 
 // Words that --dtype takes.

@@ -27,7 +27,7 @@ int tell(Exit code, const std::string& what) {
 }  // namespace
 
 int run_command_line(const std::vector<std::string>& arguments) {
-  constexpr Exit kOurs{1};  // an error that no script can act on
+  constexpr Exit kOurs{1};  // a mistake of ft itself
   try {
     const Exit code = commands::Parser().run(arguments);
     if (!std::cout.flush()) return tell(Exit::storage, std::string("stdout: ") + std::strerror(errno));

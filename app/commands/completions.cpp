@@ -10,7 +10,7 @@
 namespace ft::commands {
 namespace {
 
-// Words between { and } of a type such as TEXT:{bash,zsh,fish}; empty without them.
+// Returns the words between { and } of a type such as TEXT:{bash,zsh,fish}; empty: it has none.
 Names choices_of(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t open = type.find('{'), close = type.find('}');
@@ -39,7 +39,8 @@ const CLI::App* subcommand_of(const CLI::App& app, const std::string& word) {
   return nullptr;
 }
 
-// Settings, one section at a time, and their values: "train" -> training., "training.op" -> training.optim=
+// Offers settings, one section at a time, and their values: "train" -> training., "training.op" ->
+// training.optim=
 Names settings_for(const std::string& typed, const std::string& section) {
   Names all;
   const std::size_t equals = typed.find('=');
@@ -81,7 +82,7 @@ Names topics(const CLI::App& root, const Names& before) {
   return all;
 }
 
-// The place that the words before the typed one lead to.
+// The position in the command line, after the words before the typed one.
 struct Place {
   const CLI::App* app;
   const CLI::Option* waiting = nullptr;  // the option whose value is being typed

@@ -15,7 +15,7 @@
 
 namespace ft::commands {
 
-// On a terminal the lines are broken so that they fit. Examples stay whole, to be copied.
+// On a terminal, breaks the lines so that they fit. Examples are not broken, so that they can be copied.
 Exit show_help(const std::string& text) {
   constexpr std::size_t kDescription = 30;  // CLI11's column of descriptions
   Screen screen(Screen::standard_output());
@@ -38,7 +38,7 @@ Exit show_settings(const std::string& section) {
   return Exit::done;
 }
 
-// The help of the command that these words name.
+// Returns the help of the command that these words name.
 Exit show_command(const CLI::App& root, const Names& words) {
   const CLI::App* at = &root;
   std::string above;

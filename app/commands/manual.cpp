@@ -7,7 +7,7 @@
 namespace ft::commands {
 namespace {
 
-// Text of roff: hyphens that stay hyphens, and no line that begins like a request.
+// Returns text for roff: keeps hyphens, and no line begins like a request.
 std::string roff(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -30,7 +30,7 @@ std::string option_text(const CLI::Option& option) {
          roff(option.get_description()) + "\n";
 }
 
-// The examples, with their lines kept.
+// Returns the examples, with their line breaks.
 std::string examples_of(const CLI::App& app) {
   return app.get_footer().empty() ? "" : ".PP\n.nf\n" + roff(app.get_footer()) + "\n.fi\n";
 }

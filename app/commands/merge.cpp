@@ -9,7 +9,7 @@
 namespace ft::commands {
 namespace {
 
-// A base and its adapter, or folders to average.
+// Adds the inputs, which are a base and its adapters or folders to average, and the output.
 void add_merge_options(CLI::App& app, MergeArgs& args) {
   auto* base = app.add_option("--model", args.model, "The base model's folder or id.")->type_name("DIR");
   auto* adapter =
@@ -32,7 +32,7 @@ void add_merge_options(CLI::App& app, MergeArgs& args) {
   app.add_flag("--overwrite", args.overwrite, "Replace the folder if it exists.");
 }
 
-// Options that say how several adapters are mixed.
+// Adds options that decide how several adapters are mixed.
 void add_mix_options(CLI::App& app, MergeArgs& args) {
   auto* adapter = app.get_option("--adapter");
   app.add_option("--combination-type", args.combination_type,

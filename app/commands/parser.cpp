@@ -62,7 +62,7 @@ void Parser::add(const Command& command, CLI::App& above) {
   for (const Command* below : command.below) add(*below, *app);
 }
 
-// Says in ft's words what CLI11 found wrong.
+// Throws UserError (config) with ft's message for CLI11's error.
 void Parser::refuse(const CLI::ParseError& error, const Names& arguments) const {
   const CLI::App* at = &app_;
   std::string name = "ft";
@@ -95,7 +95,8 @@ const Use* Parser::named() const {
   return found == uses_.end() ? nullptr : &found->second;
 }
 
-// Gives the words after "--", which CLI11 would read as values, to a command that takes them.
+// Removes the words after "--", which CLI11 would read as values, and passes them to a command that takes
+// them.
 Names Parser::without_rest(Names words) const {
   const auto dashes = std::find(words.begin(), words.end(), "--");
   if (dashes == words.end()) return words;

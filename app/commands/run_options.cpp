@@ -26,7 +26,7 @@ void add_deepspeed_option(CLI::App& app, ConfigArgs& args) {
 }
 
 Exit launch_run(const LaunchArgs& launched, const ConfigArgs& args, bool trains) {
-  // The hosts of a file are counted later, and then by every rank.
+  // The hosts in a host file are counted later, by every rank.
   const int size = launched.hostfile.empty() ? launched.ranks * std::max(1, launched.nodes) : 0;
   const RunConfig config =
       load_config(args.config, args.settings(), {.ranks = size, .trains = size > 0 && trains});

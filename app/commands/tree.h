@@ -5,7 +5,7 @@
 namespace ft::commands {
 
 Names names_below(const CLI::App& app);
-// "train --config", "plan --json", ...: every option below `root`, in the order of their definition.
+// Returns every option below `root`, as "train --config", "plan --json", ..., in the order of definition.
 Names options_below(const CLI::App& root);
 
 }  // namespace ft::commands

@@ -202,7 +202,7 @@ struct StepRanks {
 RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides,
                       StepRanks size = {});
 
-// The same with the report on DeepSpeed's file; null: there is none.
+// A configuration, and the report on DeepSpeed's file; null: no such file was given.
 struct ReportedConfig {
   RunConfig config;
   std::shared_ptr<deepspeed::Report> deepspeed;

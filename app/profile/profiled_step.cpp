@@ -8,7 +8,7 @@
 namespace ft {
 
 Ops* ProfiledStep::around(Ops& ops) {
-  constexpr std::int64_t kTurns = 4096;  // from phase to phase in a step
+  constexpr std::int64_t kTurns = 4096;  // changes of phase in a step, at most
   trace_.emplace(ops, TraceWhat{.calls = true});
   trace_->phases().measure(trace_->stamps(kTurns));
   trace_->stop();

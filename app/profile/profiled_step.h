@@ -1,5 +1,4 @@
-// Profiles one step of a run: logging.flops_profiler, ft profile. The steps before it warm up, and run as
-// fast as without.
+// Profiles one step of a run: logging.flops_profiler, ft profile. The steps before it warm up, at full speed.
 #pragma once
 #include <functional>
 #include <memory>
@@ -15,12 +14,12 @@ namespace ft {
 class ProfiledStep final : public Observer {
  public:
   struct To {
-    std::string folder;  // of profile.svg and trace.json
+    std::string folder;  // gets profile.svg and trace.json
     std::function<void(const std::string&)> tell;
     int ranks = 1;
-    bool json = false;  // instead of a table
+    bool json = false;  // true: JSON instead of a table
   };
-  // Both must outlive it.
+  // The model and the configuration must outlive this object.
   ProfiledStep(Model& model, const FlopsProfilerConfig& config, To to)
       : model_(model), config_(config), to_(std::move(to)) {}
 
@@ -41,7 +40,7 @@ class ProfiledStep final : public Observer {
   std::shared_ptr<CommunicationNotes> notes_ = std::make_shared<CommunicationNotes>();
   const FlopsProfilerConfig& config_;
   To to_;
-  StepProfile profile_;  // as far as it is known
+  StepProfile profile_;  // complete after finish()
   bool done_ = false;
 };
 

@@ -20,14 +20,14 @@ struct ChangingMemory {
 
 class Observer : public Report {
  public:
-  // Returns operations around these, through which the model computes; null: it computes through these.
+  // Returns Ops that wrap these; the model then computes through them. Null: it computes through these.
   virtual Ops* around(Ops&) { return nullptr; }
-  // Takes notes of collectives as they run, but not of NCCL's; null: none.
+  // Returns an observer of single collectives as they run, except NCCL's; null: none.
   virtual std::shared_ptr<CommunicationObserver> notes() { return nullptr; }
-  // Counts all collectives. Between GPUs each is waited for, and none runs beside the computation. Null:
-  // nothing is counted.
+  // Returns an observer that counts all collectives; null: none. With it, the computation waits for each
+  // collective between GPUs, and none overlaps with it.
   virtual std::shared_ptr<CommunicationObserver> counts() { return nullptr; }
-  // The run has its memory, and has computed nothing in it.
+  // Called when the run has its memory and has computed nothing in it.
   virtual void started(const ChangingMemory&) {}
   // Returns columns for the next row of the log.
   virtual Measures columns() { return {}; }

@@ -9,7 +9,7 @@
 namespace ft {
 namespace {
 
-// The settings of an evaluation: the adapter's own configuration holds.
+// Returns the run's settings. In an evaluation the adapter's own configuration replaces the settings'.
 RunConfig settings_for(const RunConfig& given, const Purpose& purpose) {
   RunConfig config = given;
   if (purpose.work != Work::evaluate) return config;
@@ -18,12 +18,13 @@ RunConfig settings_for(const RunConfig& given, const Purpose& purpose) {
     config.lora = {};
     config.lora.adapter_name_or_path = purpose.adapter;
   } else if (!config.lora.adapter_name_or_path) {
-    config.finetuning_type = FinetuningType::full;  // the model alone
+    config.finetuning_type = FinetuningType::full;  // evaluates the model alone
   }
   return config;
 }
 
-// Throws UserError (input) if a sequence of the data is not in the teacher's file.
+// Throws UserError (input) if a sequence of the data is not in the teacher's file, and UserError (config) if
+// the sequences are not known beforehand.
 void require_taught(const TeacherFile& file, const BuiltData& data) {
   if (data.stream || data.efficient)
     throw UserError(Exit::config,
@@ -129,7 +130,7 @@ void Run::before(const PlanRequest& request, const std::function<void(Engine&)>&
   require_memory(plan.memory, ops(), advice_on_memory(config, false), ranks.local_size);
   Engine engine(std::move(ops_), std::move(comm_), model(), request, plan);
   passes(engine);
-  ops_ = std::move(engine.ops);  // which the rest of the engine still uses
+  ops_ = std::move(engine.ops);  // outlives the rest of the engine, which uses it
   comm_ = std::move(engine.comm);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMostBatches = 1000;
 
-// Nothing of a model is trained while it lives.
+// Freezes all parameters of a model as long as this object lives.
 class Frozen {
  public:
   explicit Frozen(Model& model) {
@@ -34,7 +34,7 @@ class Frozen {
   std::vector<Parameter*> trained_;
 };
 
-// The rows of x that count, one after another.
+// Returns these rows of x, one after another.
 std::vector<float> rows_of(const Tensor& x, const std::vector<std::int64_t>& rows) {
   std::vector<float> out;
   out.reserve(rows.size() * static_cast<std::size_t>(x.cols()));
@@ -50,7 +50,7 @@ std::vector<std::int64_t> rows_that_count(const std::vector<std::int32_t>& label
   return rows;
 }
 
-// The training data in the order of its first epoch, without padding.
+// Returns batches of the training data in the order of its first epoch, without padding.
 Batcher batches_of(const BuiltData& data) {
   BatcherOptions options = data.train->options();
   options.pad_to = 0;
@@ -68,11 +68,11 @@ std::vector<lora::Eva::Layer> layers_of(const BuiltModel& b) {
 
 struct Begun {
   std::vector<std::int64_t> ranks;    // (linears)
-  std::vector<std::vector<float>> a;  // of those that have one
+  std::vector<std::vector<float>> a;  // A of the linears with a rank above 0
   std::int64_t batches = 0;
 };
 
-// Batches, again and again, until the components hold still.
+// Passes over the batches, repeatedly, until the principal components of all linears are stable.
 Begun look(const Pass& pass, Objective& objective, const Batcher& data, lora::Watch& watch, lora::Eva& eva,
            const lora::EvaConfig& config, lora::Watch::See& see, Working& working, std::size_t linears) {
   const std::int64_t n = data.batches_per_epoch();
@@ -149,7 +149,8 @@ Begun look_at_data(Run& run, Screen& screen) {
   return begun;
 }
 
-// The configuration in the checkpoint, whose adapters have seen the data.
+// Returns the configuration with the ranks and targets that a checkpoint of the run got from the data. Throws
+// UserError (checkpoint) if the checkpoint has another r or lora_alpha.
 lora::LoraConfig as_saved(const lora::LoraConfig& config, const std::string& checkpoint) {
   const std::string file = join_path(checkpoint, "adapter_config.json");
   const lora::LoraConfig saved = lora::read_adapter_config(file, Exit::checkpoint).lora;

@@ -5,9 +5,9 @@
 
 namespace ft {
 
-// Gives new adapters that begin from the data their ranks and their first A; a run that goes on from a
-// checkpoint takes the ranks from there. Every rank makes the same passes. Throws UserError if the memory is
-// not enough, or the data does not tell.
+// Gives new adapters the ranks and the first A that the data decides. A run that resumes takes the ranks from
+// its checkpoint. Every rank makes the same passes. Throws UserError (memory) if there is too little memory,
+// (config) if the data does not decide them.
 void begin_from_data(Run&, const RunFolder&, Screen&);
 
 }  // namespace ft

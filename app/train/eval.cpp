@@ -17,7 +17,7 @@
 namespace ft {
 namespace {
 
-// A few answers to look at, then how many were right.
+// Prints a few answers, then how many were right.
 void print_answers(const std::vector<Answer>& answers, std::int64_t right) {
   constexpr std::size_t kShown = 5;
   for (std::size_t i = 0; i < std::min(kShown, answers.size()); ++i) {
@@ -42,9 +42,9 @@ struct Result {
   Evaluated loss;
   Measures measures;
   std::vector<Answer> answers;
-  std::int64_t count = 0;   // of what the loss is a mean of
-  bool perplexity = false;  // the loss has one
-  bool rows = false;        // the loss is of rows, not of tokens
+  std::int64_t count = 0;   // number of tokens, rows or answers in the loss's mean
+  bool perplexity = false;  // true: the loss has a perplexity
+  bool rows = false;        // true: the loss is a mean over rows, not tokens
   std::int64_t right() const { return std::ranges::count_if(answers, &Answer::right); }
 };
 
@@ -98,7 +98,7 @@ Exit eval(const EvalArgs& args) {
         answered);
   result.measures =
       predictions ? predictions->run(engine.context, engine.store, answered) : result.loss.columns;
-  screen.clear();  // what follows goes to stdout, perhaps the same terminal
+  screen.clear();  // the result goes to stdout, perhaps the same terminal
   if (!run.ranks.root()) return Exit::done;
   result.count = data.generated_eval ? data.generated_eval->answers() : result.loss.targets;
   (args.json ? print_json : print_text)(result, args.answers > 0);

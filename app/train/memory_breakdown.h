@@ -15,7 +15,7 @@ class MemoryBreakdown final : public Observer {
 
   // The memory must outlive this object, and the last change of phase must come before the end of the arenas.
   void started(const ChangingMemory& memory) override { memory_.emplace(memory); }
-  void begin(const RunHeader&) override;  // counts from here on, not what a run computes before
+  void begin(const RunHeader&) override;  // starts counting; passes before the run are not counted
 
   // Returns the largest bytes since the last row: memory/forward_activations and so on.
   Measures columns() override;

@@ -6,8 +6,9 @@
 
 namespace ft {
 
-// trace: file for a timeline; empty: none. Throws UserError (config) if the run's operations would be traced
-// twice. The run and the screen outlive the observers.
+// Makes the observers. trace: file for a timeline; empty: none. Throws UserError (config) if both the
+// timeline and the profiler would trace the run's operations. The run and the screen must outlive the
+// observers.
 Observers make_observers(const std::string& trace, const Run&, Screen&);
 
 }  // namespace ft

@@ -43,7 +43,7 @@ AdapterHeader adapter_header(const BuiltModel& b) {
   return h;
 }
 
-// The kind of run that the rate's default depends on.
+// Returns the kind of run, on which the default of the learning rate depends.
 std::string kind_of_run(const RunConfig& config) {
   if (config.objective.compares()) return name_of(config.objective.type);
   return config.finetuning_type == FinetuningType::lora ? "adapters" : "full fine-tuning";

@@ -7,7 +7,7 @@
 
 namespace ft {
 
-// Plans the run. `file`: the configuration's, as the user wrote it.
+// Plans the run and returns its header. `file`: path of the configuration, as the user wrote it.
 RunHeader run_header(const std::string& file, Run&);
 
 }  // namespace ft

@@ -13,7 +13,8 @@
 namespace ft {
 namespace {
 
-// Shows a batch's logits to who keeps what is likeliest; null: to nobody, of a plan.
+// Passes the logits of a batch to `teaching`, which keeps the likeliest tokens. Null: the passes are only
+// planned.
 class AskingTeacher final : public Objective, private LogitLoss {
  public:
   explicit AskingTeacher(Teaching* teaching) : teaching_(teaching) {}
@@ -86,10 +87,10 @@ Exit teach(const TeachArgs& args) {
   const RunConfig config = config_of(args);
   const std::string& file = *config.objective.teacher_file;
   Screen screen(Screen::standard_error(config.logging.progress));
-  const BuiltModel policy = build_model(config, Weights::ignore);  // of which only the sizes count
+  const BuiltModel policy = build_model(config, Weights::ignore);  // only its sizes are used
   const auto teacher = build_teacher(config, args.model, policy, args.load_in_4bit);
   BuiltData data = read_data(config, policy, 1, screen);
-  { const AtomicFile writable(file); }  // better now than after the work
+  { const AtomicFile writable(file); }  // fails now, not after the work
   Run run(*teacher, config);
   start(run, data);
   const std::int64_t vocabulary = teacher->made.info.vocab_size;

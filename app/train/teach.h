@@ -1,4 +1,4 @@
-// ft teach: what a teacher says of a run's data, into the file that the run learns from.
+// ft teach: writes a teacher's predictions for a run's data into the file that the run learns from.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,8 +9,8 @@
 namespace ft {
 
 struct TeachArgs : ConfigArgs {
-  std::string model;        // the teacher's folder, or its id
-  std::int64_t top_k = 64;  // of the likeliest tokens at each target
+  std::string model;        // the teacher's folder or hub id
+  std::int64_t top_k = 64;  // number of likeliest tokens to keep at each target
   bool load_in_4bit = false;
   bool overwrite = false;  // replace objective.teacher_file
 };

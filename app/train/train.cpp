@@ -31,14 +31,15 @@
 namespace ft {
 namespace {
 
-// Why a run ended before the last step.
+// Returns the reason why a run ended before its last step; empty: it did not.
 std::string why(Ending ending, const std::string& signal) {
   if (ending == Ending::finished) return "";
   if (ending == Ending::early) return "the held-out loss stopped falling";
   return signal.empty() ? "a signal to another rank" : signal;
 }
 
-// How a signal is answered at once: by a line of rank 0, over the live line where there is one.
+// Returns how to acknowledge a signal at once: on rank 0 with a line, which replaces the live line if there
+// is one.
 Acknowledge acknowledgement(const Run& run, const Screen& screen) {
   const LoggingConfig& log = run.config.logging;
   if (!run.ranks.root() || log.progress == ProgressStyle::none || log.log_level >= LogLevel::warning)
@@ -46,7 +47,7 @@ Acknowledge acknowledgement(const Run& run, const Screen& screen) {
   return screen.live() ? Acknowledge::over_live_line : Acknowledge::by_line;
 }
 
-// The end of a run, as this process has seen it.
+// Summarizes the run at its end, from this process's counters.
 Summary summary(Run& run, const TrainState& state, const Trainer& trainer, std::int64_t first_tokens,
                 Ending ending, const std::string& signal) {
   Summary s;
@@ -78,7 +79,7 @@ TrainState start_of(const Run& run) {
   return s;
 }
 
-// DeepSpeed's file may say how many steps there are.
+// Fills in the number of steps in the report on DeepSpeed's file, which may have another one.
 void settle_steps(const ReportedConfig& given, const Run& run) {
   if (!given.deepspeed) return;
   const TrainingConfig& t = run.config.training;
@@ -86,7 +87,8 @@ void settle_steps(const ReportedConfig& given, const Run& run) {
   deepspeed::settle_steps(*given.deepspeed, steps, t.warmup(steps));
 }
 
-// Whoever trains a chat model on plain pairs may have meant conversations.
+// Returns a note if a chat model is trained on plain rows, where conversations may have been meant; empty:
+// none.
 std::string on_plain_rows(const RunConfig& config, const BuiltModel& built, const BuiltData& data) {
   const bool plain = data.written == Written::plain || data.written == Written::alpaca;
   if (!plain || built.made.info.decoder || !holds_chat_template(config.model.tokenizer())) return "";
@@ -97,7 +99,7 @@ std::string on_plain_rows(const RunConfig& config, const BuiltModel& built, cons
       "[{\"role\": \"user\", \"content\": ...}] (docs/data.md)");
 }
 
-// Evaluations and checkpoints that a short run would wait for in vain.
+// Notes that a short run ends before its first evaluation or its first checkpoint.
 void note_what_never_comes(const RunHeader& head, Report& report) {
   const auto beyond = [&](std::int64_t every) { return every > head.steps; };
   if (beyond(head.eval_steps))
@@ -156,7 +158,8 @@ std::function<Measures()> measuring(Predictions* predictions, Engine& engine, Re
   };
 }
 
-// More columns of the log: of the data's schedules, of answers' times and of the observers.
+// Returns a function that gives more columns of the log: the data's schedules, the answers' times and the
+// observers' columns.
 std::function<Measures(std::int64_t)> columns_of(Run& run) {
   return [&run](std::int64_t step) {
     Measures columns;
@@ -167,7 +170,7 @@ std::function<Measures(std::int64_t)> columns_of(Run& run) {
   };
 }
 
-// The parts of the training loop, with signals, the folder's files, answers and columns.
+// Returns the parts of the training loop, with signals, the folder's files, answers and columns.
 TrainerParts parts_of(Run& run, RunFolder& folder, Checkpoints& checkpoints, Predictions* predictions,
                       StopSignals& signals, Report& report) {
   TrainerParts parts = trainer_parts(run, checkpoints, report);
@@ -194,14 +197,15 @@ void predict(Predictions& predictions, Run& run, Report& report) {
   for (const std::string& line : predictions.before_and_after()) report.note(line);
 }
 
-// Takes the reference from the file of a run before, or computes it and keeps it there.
+// Loads the reference's log-probabilities from the file of an earlier run, or computes them and writes the
+// file.
 void know_reference(Run& run, Screen& screen) {
   std::optional<ReferenceFile> kept;
   if (run.engine().comm->rank() == 0) kept.emplace(run.config, run.built, run.objective, run.data);
   precompute_reference(run, screen, kept ? &*kept : nullptr);
 }
 
-// On rank 0, has the objective write the answers that it gives itself, and tell how many are begun.
+// On rank 0, makes the objective write the answers that it generates, and report how many are begun.
 void write_rollouts(Run& run, const TrainState& state, Report& report) {
   if (!run.online || !run.ranks.root()) return;
   run.online->write_to(run.config.training.output_dir, state.step);
@@ -222,8 +226,8 @@ std::unique_ptr<Reports> reports_of(Run& run, const DiskNeeds& needs, const Trai
   return all;
 }
 
-// Loads the best checkpoint, where it is asked for. If it has been damaged since, the result is the last
-// step's.
+// Loads the best checkpoint if evaluation.load_best_model_at_end is set. If that checkpoint is damaged, warns
+// and keeps the weights of the last step.
 void load_best(Run& run, const TrainState& state, Checkpoints& checkpoints, Report& report) {
   const RunConfig& config = run.config;
   Communicator& comm = run.comm();
@@ -234,7 +238,7 @@ void load_best(Run& run, const TrainState& state, Checkpoints& checkpoints, Repo
   report.warning(fault + "; it was the best: the result is the last step's");
 }
 
-// Writes the result, a critic beside it, and predictions.
+// Writes the result, the critic and predictions.
 void finish(RunFolder& folder, ModelFiles& files, Run& run, Predictions* predictions, Report& report,
             Summary& end) {
   Engine& engine = run.engine();
@@ -251,7 +255,7 @@ Exit train(const TrainArgs& args) {
       load_reported(args.config, args.settings(), {.ranks = ranks_here(), .trains = true});
   Run run(given.config);
   RunFolder folder(run.config, args.overwrite,
-                   run.ranks.root());  // refuses what it must, before it takes time
+                   run.ranks.root());  // refuses unusable folders before anything takes time
   Screen screen(Screen::standard_error(run.progress()));
   run.build(screen);
   settle_steps(given, run);

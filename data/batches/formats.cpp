@@ -16,7 +16,8 @@ std::vector<std::string_view> columns_of(const RowFormat& rows) {
   return columns;
 }
 
-// Adds the columns that rows may have to those that the format has picked by their names.
+// Adds the columns that rows of this format may have. If the format has already picked columns by their
+// names, keeps its choice of prompt, completion and response.
 void add_columns(Format& format, const RowFormat& rows, const DatasetConfig& dataset) {
   const bool picks = !format.columns.empty();
   for (const std::string_view name : columns_of(rows))
@@ -25,7 +26,7 @@ void add_columns(Format& format, const RowFormat& rows, const DatasetConfig& dat
   if (rows.unrenamed) format.columns.emplace_back(rows.unrenamed);
 }
 
-// "a, b, c"
+// Returns a text such as "a, b, c".
 std::string listed(const auto& names) {
   std::string list;
   for (const auto& name : names) list += str(list.empty() ? "" : ", ", name);
@@ -68,7 +69,7 @@ void require_kind(const FormatContext& context, const RowFormat& rows) {
                                     rows.name, *rows.instead ? "; " : "", rows.instead));
 }
 
-// Refuses settings of chat templates that no row of the run can have.
+// Throws UserError (config) if a setting of chat templates has no effect on rows of this format.
 void require_chats(const FormatContext& context, const RowFormat& rows,
                    std::span<const std::string_view> columns) {
   for (const std::string_view name : context.chat_settings())

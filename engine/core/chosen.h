@@ -31,11 +31,11 @@ class Chosen {
   const Kind* kind_ = nullptr;
 };
 
-// Values with words: of an enum, or descriptors.
+// Types whose values have words: enums with words, and Chosen descriptors.
 template <class T>
 concept HasWords = Worded<T> || std::is_same_v<T, Chosen<typename T::Kind>>;
 
-// Names in the order of the list, then synonyms.
+// Returns the names in the order of the list, then the synonyms.
 template <class Kind>
 std::vector<Word<Chosen<Kind>>> words(Chosen<Kind>) {
   std::vector<Word<Chosen<Kind>>> all;
@@ -53,7 +53,7 @@ constexpr const char* name_of(Chosen<Kind> choice) {
   return choice ? choice->name : "";
 }
 
-// The choice that a word means; empty: it means none.
+// Returns the descriptor that a word names; empty: it names none.
 template <HasWords C>
 requires(!Worded<C>) std::optional<C> value_of(std::string_view word) {
   for (const Word<C>& w : words(C{}))

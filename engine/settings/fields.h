@@ -1,7 +1,7 @@
 // The list of fields of a config struct (see rules.h) defines how it is read, with exact errors, how it is
 // written, and its help. A member is a bool, integer, double, text or enum with words (words.h); an optional,
-// list or map of those; an enum or any other text; a JsonText; a struct with fields; or a list of such
-// structs.
+// list or map of those; an enum or any other text; a JsonText; a struct with fields; or a list of
+// structs with fields.
 #pragma once
 #include <algorithm>
 #include <filesystem>

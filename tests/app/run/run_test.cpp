@@ -1,5 +1,5 @@
-// A run that is built once: its plan is that of its request, observers see what they ask for, passes before
-// the run leave its device as it was, and an evaluation trains nothing.
+// Runs that are built once: the plan matches the request, observers get the calls they ask for, passes before
+// the run leave its device unchanged, and an evaluation trains nothing.
 #include "app/run/run.h"
 
 #include <gtest/gtest.h>
