@@ -24,7 +24,7 @@
 namespace ft {
 namespace {
 
-[[noreturn]] void refuse(const std::string& setting, const std::string& why) {
+[[noreturn]] void refuse_zero(const std::string& setting, const std::string& why) {
   throw UserError(Exit::config, str("zero_optimization.", setting, why));
 }
 
@@ -32,7 +32,7 @@ namespace {
 void refuse_what_ranks_lack(const ZeroConfig& z) {
   const ZeroConfig usual;
   const auto unusual = [](bool changed, const char* setting, const char* why) {
-    if (changed) refuse(setting, str(": ", why, "; leave it out"));
+    if (changed) refuse_zero(setting, str(": ", why, "; leave it out"));
   };
   unusual(!z.reduce_scatter, "reduce_scatter=false", "ft always uses reduce-scatter");
   unusual(z.allgather_bucket_size != usual.allgather_bucket_size, "allgather_bucket_size",
@@ -118,11 +118,11 @@ ZeroOptions zero_options(const RunConfig& config, int ranks) {
   if (ranks > 1) refuse_what_ranks_lack(z);
   const std::int64_t group = ranks > 1 ? z.mics_shard_size : -1;
   if (group == 0 || group > ranks || (group > 0 && ranks % group != 0))
-    refuse("mics_shard_size",
+    refuse_zero("mics_shard_size",
            str(" is ", group, " and there are ", ranks, " ranks; it must divide their number"));
-  if (group > 0 && z.stage == 0) refuse("mics_shard_size", ": stage 0 shards nothing");
+  if (group > 0 && z.stage == 0) refuse_zero("mics_shard_size", ": stage 0 shards nothing");
   if (ranks > 1 && ranks % z.zero_hpz_partition_size != 0)
-    refuse("zero_hpz_partition_size", str(" is ", z.zero_hpz_partition_size, " and there are ", ranks,
+    refuse_zero("zero_hpz_partition_size", str(" is ", z.zero_hpz_partition_size, " and there are ", ranks,
                                           " ranks; it must divide their number"));
   const auto elements = [](double n) { return static_cast<std::int64_t>(n); };
   ZeroOptions options{.stage = ZeroStage::of(ranks > 1 ? static_cast<int>(z.stage) : 0),
