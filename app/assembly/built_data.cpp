@@ -21,16 +21,6 @@ std::int64_t vocab_size_of(const RunConfig& config) {
 
 namespace {
 
-void check_choosing(const DataConfig& data) {
-  for (const auto& [given, what] :
-       {std::pair{data.packing, "packing: packs are not chosen by their difficulty; set data.packing=false"},
-        std::pair{data.streaming, "streaming: it needs all data in memory; set data.streaming=false"},
-        std::pair{!data.shuffle, "shuffle: it draws samples at random; set data.shuffle=true"}})
-    if (given)
-      throw UserError(Exit::config,
-                      str("data_efficiency: a curriculum that chooses samples, and data.", what));
-}
-
 // The samples of each epoch, where a curriculum chooses them.
 std::function<std::vector<std::int64_t>(std::int64_t)> chosen_samples(const RunConfig& config,
                                                                       LoadedData& loaded,
@@ -50,7 +40,7 @@ std::function<std::vector<std::int64_t>(std::int64_t)> chosen_samples(const RunC
   return [sampler](std::int64_t epoch) { return sampler->order(epoch); };
 }
 
-// What the objective wants of a row.
+// Returns the rows that the objective needs.
 WantedRows wanted_rows(const ObjectiveConfig& c) {
   RowKind kind = c.compares() ? RowKind::pair : RowKind::example;
   if (c.type == ObjectiveType::kto) kind = RowKind::labelled;
@@ -88,7 +78,7 @@ std::unique_ptr<GeneratedAnswers> make_generated(const RunConfig& config, const 
                                     .seed = from.options().seed});
 }
 
-// Their numbers are beyond those of all answers that are trained on.
+// Numbers its answers from 2^40 on: no answer that is trained on has such a number.
 std::unique_ptr<GeneratedAnswers> make_generated_eval(const ObjectiveConfig& c, const Batcher& from) {
   return std::make_unique<GeneratedAnswers>(from.data(), GeneratedOptions{.group = c.group_eval(),
                                                                           .rows = from.options().batch_size,
@@ -104,19 +94,11 @@ void check_family(const ObjectiveConfig& c, bool encoder_decoder) {
 }
 
 void check_kind(const RunConfig& config, bool pairs) {
-  if (has_random_ltd(config.data_efficiency) && config.data.streaming)
-    throw UserError(Exit::config,
-                    "data_efficiency.data_routing: not with data.streaming yet; leave one of them out");
   const CurriculumMetrics& m = config.data_efficiency.data_sampling.curriculum_learning.curriculum_metrics;
-  if (!has_curriculum(config.data_efficiency)) return;
-  if (chooses_samples(m)) check_choosing(config.data);
-  if (!m.seqlen_reshape.given()) return;
-  const std::string at = "data_efficiency: curriculum_metrics.seqlen_reshape ";
-  if (pairs)
+  if (pairs && has_curriculum(config.data_efficiency) && m.seqlen_reshape.given())
     throw UserError(Exit::config,
-                    at + "cuts samples into several, and an encoder-decoder's cannot be; use seqlen");
-  if (config.data.streaming)
-    throw UserError(Exit::config, at + "needs all data in memory; use seqlen, or set data.streaming=false");
+                    "data_efficiency: curriculum_metrics.seqlen_reshape cuts samples into several, and an "
+                    "encoder-decoder's cannot be; use seqlen");
 }
 
 }  // namespace

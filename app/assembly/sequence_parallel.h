@@ -5,8 +5,7 @@
 
 namespace ft {
 
-// Does nothing where no ranks do. UserError(Exit::config) where the model, or something else that the run is
-// to do, cannot have it.
+// Does nothing with one rank. Throws UserError (config) for a model whose tokens ranks cannot share.
 void require_shareable(const RunConfig&, Model&);
 
 }  // namespace ft
