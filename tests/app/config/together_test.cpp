@@ -1,12 +1,16 @@
-// The table of pairs that do not go together: settings lead to each pair, its message names settings.
+// The table of pairs that do not go together: settings lead to each pair, its message names settings, and the
+// page docs/together.md agrees.
 #include "app/config/together.h"
 
+#include <fstream>
 #include <iterator>
 #include <set>
 #include <sstream>
 
+#include "app/config/together_page.h"
 #include "engine/settings/fields.h"
 #include "tests/app/config/config_text.h"
+#include "tests/support/source.h"
 
 namespace ft {
 namespace {
@@ -121,6 +125,15 @@ TEST(Together, RanksAreAskedWhenTheyAreKnown) {
   EXPECT_THROW(check_together_on(c, 2), UserError);
   const RunConfig fixed = unchecked({"training.fp16=true", "training.bf16=true"});
   EXPECT_NO_THROW(check_together_on(fixed, 2)) << "not a matter of ranks";
+}
+
+TEST(Together, ThePageIsMadeFromTheTable) {
+  std::ifstream in(source_path("docs/together.md"));
+  std::stringstream page;
+  page << in.rdbuf();
+  const std::string made = together_page(), fresh = testing::TempDir() + "/together.md";
+  if (page.str() != made) std::ofstream(fresh) << made;
+  EXPECT_TRUE(page.str() == made) << "docs/together.md is out of date; copy " << fresh;
 }
 
 }  // namespace
