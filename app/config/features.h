@@ -1,5 +1,5 @@
 // Features that do not go with every other one: methods, precision, devices, optimizers, objectives, data.
-// Those of several ranks are in features_of_ranks.h.
+// The file features_of_ranks.h has the features of several ranks.
 #pragma once
 #include <algorithm>
 

@@ -44,7 +44,7 @@ TEST(Together, SettingsOfAFeatureTurnItOn) {
       EXPECT_TRUE(f->on(unchecked(settings_of(f->set)), kRanks)) << f->name << ": " << f->set;
 }
 
-// What a feature needs stands before its own setting, so that alone it breaks no rule.
+// Settings that a feature needs stand before its own, so that alone it breaks no rule.
 TEST(Together, AFeatureAloneIsAccepted) {
   for (const Clash& pair : all_pairs())
     for (const Feature* f : {&pair.first, &pair.second})
