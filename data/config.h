@@ -7,50 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "data/row_format.h"
+#include "engine/core/chosen.h"
 #include "engine/core/rules.h"
 
 namespace ft {
 
-// What a row holds.
-enum class RowType : std::uint8_t {
-  detected,  // by the names of the columns
-  prompt_completion,
-  alpaca,
-  messages,
-  sharegpt,
-  text,
-  translation,
-  preference_chosen,
-  tokenized,
-  preference,
-  kto,
-  preference_tokenized,
-  kto_tokenized,
-  rollouts_tokenized,
-  prompts,
-  prompts_tokenized
-};
-constexpr auto words(RowType) {
-  using enum RowType;
-  return to_words<RowType>({{detected, "auto"},
-                            {prompt_completion, "prompt_completion"},
-                            {alpaca, "alpaca"},
-                            {messages, "messages"},
-                            {sharegpt, "sharegpt"},
-                            {text, "text"},
-                            {translation, "translation"},
-                            {preference_chosen, "preference_chosen"},
-                            {tokenized, "tokenized"},
-                            {preference, "preference"},
-                            {kto, "kto"},
-                            {preference_tokenized, "preference_tokenized"},
-                            {kto_tokenized, "kto_tokenized"},
-                            {rollouts_tokenized, "rollouts_tokenized"},
-                            {prompts, "prompts"},
-                            {prompts_tokenized, "prompts_tokenized"}});
-}
+using RowType = Chosen<RowFormat>;
 
-// What happens to a sample that is too long.
+// Treatment of a sample that is too long.
 enum class Truncation : std::uint8_t { keep_start, keep_end, drop, error };
 constexpr auto words(Truncation) {
   using enum Truncation;
@@ -84,10 +49,10 @@ constexpr auto words(PromptTemplate) {
   return to_words<PromptTemplate>({{alpaca, "alpaca"}, {none, "none"}});
 }
 
-// One source of samples.
+// A source of samples.
 struct DatasetConfig {
   std::string path;  // as the user wrote it: a file, a glob, a folder or an id of the hub
-  RowType type = RowType::detected;
+  RowType type = &row_formats::kDetected;
   std::optional<std::string> name, split, revision;  // null revision: main
   double weight = 1;  // how often an epoch contains each of its samples; 2 = twice, 0.5 = half of them
   std::optional<std::int64_t> max_samples;     // its first n rows

@@ -77,8 +77,8 @@ void draw(const Vectors& from, std::int64_t count, double* x) {
   }
 }
 
-// Rotates columns p and q of w, and those of v, so that w's become orthogonal. Returns false if they are so
-// already.
+// Rotates columns p and q of w so that they become orthogonal, and columns p and q of v by the same angle.
+// Returns false if the columns of w are orthogonal already.
 bool rotate(Vectors& w, Vectors& v, std::int64_t p, std::int64_t q) {
   const double a = dot(w[p], w[p], w.length), b = dot(w[q], w[q], w.length), c = dot(w[p], w[q], w.length);
   if (std::abs(c) <= 1e-15 * std::sqrt(a * b)) return false;

@@ -30,7 +30,7 @@ class AdapterFolder {
   bool has(const Parameter& p) const { return find(p) != nullptr; }
   void read(const Parameter& p, Tensor y, std::int64_t first) const;
   // Throws UserError (`exit`) unless the file holds all trained parameters in the model's shapes, and no
-  // other tensors except weights with adapters and those of the embedding and the head (`tables`). These
+  // other tensors except weights with adapters and the matrices of embedding and head (`tables`). These
   // tensors replace the model's, as in PEFT.
   void expect(const Attached&, const std::vector<const Parameter*>& tables) const;
   // Returns true if it holds matrices of single experts, as adapters of transformers 4 do.

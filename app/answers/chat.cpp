@@ -85,7 +85,7 @@ class Conversation {
 
 class Chat {
  public:
-  Chat(const Answerer& a, Screen& screen, bool asks)
+  Chat(Answerer& a, Screen& screen, bool asks)
       : answerer_(a),
         conversation_(a),
         screen_(screen),
@@ -94,7 +94,7 @@ class Chat {
         ends_(conversation_.ends()),
         shape_(shape_of(a)),
         engine_(start_engine(a, shape_)),
-        generator_(engine_->context, engine_->store, a.built.model(), shape_,
+        generator_(engine_.context, engine_.store, a.built.model(), shape_,
                    {a.config.generation, ends_.tokens}) {
     if (!a.reads_sources()) generator_.keep_cache();  // an encoder-decoder's cache depends on the source
   }
@@ -170,7 +170,7 @@ class Chat {
   bool asks_;
   AnswerEnds ends_;
   GenerationShape shape_;
-  std::unique_ptr<Engine> engine_;
+  Engine& engine_;
   Generator generator_;
   std::uint64_t turns_ = 0;
 };
@@ -179,7 +179,7 @@ class Chat {
 
 Exit chat(const AnswererArgs& args) {
   Screen screen(Screen::standard_error());
-  const Answerer a = open_answerer(args);
+  Answerer a(args);
   show_warnings(screen, a.built);
   a.text();
   if (a.config.generation.num_beams > 1)

@@ -86,7 +86,8 @@ void say_how(const Questions& q, Screen& screen) {
                     ", as in training; data.chat_template=none continues them as they are"));
 }
 
-Exit generate_file(const GenerateArgs& args, const Answerer& a, const Ranks& ranks, Screen& screen) {
+Exit generate_file(const GenerateArgs& args, Answerer& a, Screen& screen) {
+  const Ranks& ranks = a.run.ranks;
   if (path_exists(args.output) && !args.overwrite)
     throw UserError(Exit::config, str(printable(args.output), " already exists; --overwrite replaces it"));
   { const AtomicFile writable(args.output); }  // fails now instead of after the work
@@ -95,14 +96,14 @@ Exit generate_file(const GenerateArgs& args, const Answerer& a, const Ranks& ran
   if (ranks.root()) say_how(q, screen);
   if (!a.tokenizer && ranks.root()) screen.line("no completion texts, only output_ids: " + a.no_tokenizer);
   const GenerationShape shape = a.shape(q.prompts);
-  const auto engine = start_engine(a, shape, ranks);
-  Generator generator(engine->context, engine->store, a.built.model(), shape, a.chooser());
+  Engine& engine = start_engine(a, shape);
+  Generator generator(engine.context, engine.store, a.built.model(), shape, a.chooser());
   Answers answers(a, q, screen);
-  const std::vector<Prompt> prompts = own_prompts(q.prompts, engine->grid.zero());
+  const std::vector<Prompt> prompts = own_prompts(q.prompts, engine.grid.zero());
   generator.run(
       prompts, [&](std::size_t i, std::int32_t token) { return answers.add(prompts[i].number, token); },
-      asked_of_all(engine->store));
-  collect(engine->grid.zero(), answers);
+      asked_of_all(engine.store));
+  collect(engine.grid.zero(), answers);
   screen.clear();
   if (!ranks.root()) return Exit::done;
   AtomicFile out(args.output);
@@ -113,12 +114,12 @@ Exit generate_file(const GenerateArgs& args, const Answerer& a, const Ranks& ran
   return Exit::done;
 }
 
-Exit generate_one(const GenerateArgs& args, const Answerer& a, Screen& screen) {
+Exit generate_one(const GenerateArgs& args, Answerer& a, Screen& screen) {
   const std::unique_ptr<Questions> q = one_question(args.prompt, a);
   say_how(*q, screen);
   const GenerationShape shape = a.shape(q->prompts);
-  const auto engine = start_engine(a, shape);
-  Generator generator(engine->context, engine->store, a.built.model(), shape, a.chooser());
+  Engine& engine = start_engine(a, shape);
+  Generator generator(engine.context, engine.store, a.built.model(), shape, a.chooser());
   TextStream text(*a.tokenizer, q->ends[0]->texts);
   AnswerOut out(screen);
   generator.run(q->prompts, [&](std::size_t, std::int32_t token) {
@@ -133,14 +134,14 @@ Exit generate_one(const GenerateArgs& args, const Answerer& a, Screen& screen) {
 }  // namespace
 
 Exit generate(const GenerateArgs& args) {
-  const Answerer a = open_answerer(args);
-  const Ranks& ranks = a.ranks;
+  Answerer a(args);
+  const Ranks& ranks = a.run.ranks;
   if (ranks.size > 1 && args.input.empty())
     throw UserError(Exit::config,
                     "ft launch generate: give --input FILE; --prompt is answered by one process");
   Screen screen(Screen::standard_error(ranks.root() ? ProgressStyle::by_terminal : ProgressStyle::none));
   if (ranks.root()) show_warnings(screen, a.built);
-  return args.input.empty() ? generate_one(args, a, screen) : generate_file(args, a, ranks, screen);
+  return args.input.empty() ? generate_one(args, a, screen) : generate_file(args, a, screen);
 }
 
 }  // namespace ft

@@ -17,10 +17,10 @@ namespace ft {
 namespace {
 
 constexpr const char* kFile = "generation_config.json";
-constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // of a cache: rows have 32-bit numbers
+constexpr std::int64_t kMostTokens = (std::int64_t{1} << 31) - 1;  // in a cache: row numbers have 32 bits
 
-// Settings of generation_config.json that ft has too; lengths among them would surprise: max_length counts
-// the prompt and is often the model's longest context.
+// Settings of generation_config.json that ft reads. It ignores max_length, which counts the prompt and is
+// often the model's longest context.
 constexpr std::array kTaken = {"max_new_tokens",
                                "do_sample",
                                "temperature",
@@ -37,9 +37,9 @@ constexpr std::array kTaken = {"max_new_tokens",
                                "early_stopping",
                                "forced_bos_token_id",
                                "forced_eos_token_id"};
-constexpr std::size_t kForced = 2;  // the last of them: tokens that are forced
+constexpr std::size_t kForced = 2;  // number of forced tokens, at the end of kTaken
 
-// Settings that change answers and are not here yet, and the values with which they do nothing.
+// A setting that changes answers and is not available yet, and the value with which it does nothing.
 struct Missing {
   const char* key;
   double neutral;
@@ -73,7 +73,7 @@ void refuse_missing(const JsonObject& j) {
   }
 }
 
-// The file's settings, as those of a configuration.
+// Returns the settings of generation_config.json, as JSON of a configuration's `generation`.
 Json settings_of(const std::string& folder) {
   const std::string path = join_path(folder, kFile);
   Json out = Json::object();
@@ -82,7 +82,7 @@ Json settings_of(const std::string& folder) {
       if (j.has(key)) out[key] = j.json()[key];
   };
   if (!path_exists(path)) {
-    // where transformers 4 kept them
+    // Transformers 4 kept forced tokens in config.json.
     take(JsonObject::read(join_path(folder, "config.json")), std::span(kTaken).last(kForced));
     return out;
   }
@@ -97,7 +97,7 @@ bool sets(const std::vector<std::string>& overrides, const std::string& name) {
                      [&](const std::string& o) { return o.starts_with(name + "="); });
 }
 
-// A setting that would be accepted and ignored is refused.
+// Throws UserError (config) for settings that would have no effect.
 void check_overrides(const std::vector<std::string>& overrides, bool conversation) {
   std::vector<std::string> known{
       "generation.", "quantization.",       "model.tokenizer_name_or_path=", "model.sparse_attention.",
@@ -109,13 +109,14 @@ void check_overrides(const std::vector<std::string>& overrides, bool conversatio
                       str(printable(o),
                           ": only settings of generation and quantization are allowed here, such as "
                           "generation.max_new_tokens=100"));
-  // In a conversation the one is its context, the other an answer's length.
+  // In a conversation, max_length limits its context and max_new_tokens one answer.
   if (!conversation && sets(overrides, "generation.max_length") &&
       sets(overrides, "generation.max_new_tokens"))
     throw UserError(Exit::config, "set generation.max_length or generation.max_new_tokens, not both");
 }
 
-// Settings that do nothing without another one are not taken from the command line.
+// Throws UserError (config) if a setting on the command line has no effect without another one, or cannot be
+// combined with beams.
 void check_company(const GenerationConfig& g, const std::vector<std::string>& overrides) {
   const auto needs = [&](const char* name, bool there, const char* other) {
     if (!there && sets(overrides, str("generation.", name)))
@@ -134,7 +135,8 @@ void check_company(const GenerationConfig& g, const std::vector<std::string>& ov
     throw UserError(Exit::config, "generation.stop_strings: not with beams; set generation.num_beams=1");
 }
 
-// --dtype auto: the type of the model's files, where the device computes in it; float32 has it all.
+// Returns the dtype for --dtype auto: the one of the model's files if the device computes in it, else
+// float32, which holds all of their values.
 std::string own_dtype(const std::string& folder, bool gpu) {
   const JsonObject j = JsonObject::read(join_path(folder, "config.json"));
   std::string own;
@@ -152,7 +154,7 @@ RunConfig config_of(const AnswererArgs& args) {
   prepare_base(model);
   j["model"]["model_name_or_path"] =
       std::filesystem::absolute(model.unpacked ? model.folder() : args.model).string();
-  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
+  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // no dataset is read
   const bool gpu =
       std::find(args.overrides.begin(), args.overrides.end(), "device=cuda") != args.overrides.end();
   const std::string dtype = args.dtype == "auto" ? own_dtype(model.folder(), gpu) : args.dtype;
@@ -171,15 +173,12 @@ RunConfig config_of(const AnswererArgs& args) {
   RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
   c.model.unpacked = model.unpacked;
-  c.trains = false;
-  c.int8 = int8 ? Int8Part::linears : int8_head ? Int8Part::head : Int8Part::none;
-  if (!args.quantize.empty() || int8_head) c.sums = Sums::in_any_order;
   if (int8 && c.quantization.load_in_4bit)
     throw UserError(Exit::config,
                     "--quantize int8 and quantization.load_in_4bit=true: leave one of them out");
   if (!args.adapter.empty()) {
     c.lora.adapter_name_or_path = args.adapter;
-    // It was trained with its own, which may know more tokens.
+    // The adapter was trained with its own tokenizer, which may know more tokens.
     if (!c.model.tokenizer_name_or_path && holds_tokenizer(args.adapter))
       c.model.tokenizer_name_or_path = args.adapter;
   }
@@ -189,7 +188,17 @@ RunConfig config_of(const AnswererArgs& args) {
   return c;
 }
 
-// generation_config.json has the last word on what a decoder begins with.
+Purpose purpose_of(const AnswererArgs& args) {
+  Purpose p{.work = Work::compute};
+  if (args.quantize == "int8")
+    p.int8 = Int8Part::linears;
+  else if (!args.quantize_head.empty())
+    p.int8 = Int8Part::head;
+  if (!args.quantize.empty() || !args.quantize_head.empty()) p.sums = Sums::in_any_order;
+  return p;
+}
+
+// Sets the token that a decoder begins with: generation_config.json overrides config.json.
 void set_decoder_start(Answerer& a) {
   const std::string path = join_path(a.built.folder, kFile);
   if (!a.built.made.info.decoder || !path_exists(path)) return;
@@ -201,39 +210,9 @@ void set_decoder_start(Answerer& a) {
 
 }  // namespace
 
-void check_forced_tokens(const GenerationConfig& g, std::int64_t vocab_size) {
-  for (const auto& [name, token] : {std::pair{"forced_bos_token_id", g.forced_bos_token_id},
-                                    std::pair{"forced_eos_token_id", g.forced_eos_token_id}})
-    if (token && *token >= vocab_size)
-      throw UserError(Exit::config, str("generation.", name, ": ", *token,
-                                        "; the model's token ids are 0 to ", vocab_size - 1));
-}
-
-std::vector<std::int32_t> end_tokens(const std::string& folder, const Tokenizer* tokenizer) {
-  for (const char* name : {kFile, "config.json"}) {
-    const std::string path = join_path(folder, name);
-    if (!path_exists(path)) continue;
-    const JsonObject j = JsonObject::read(path);
-    if (!j.has("eos_token_id")) continue;
-    std::vector<std::int32_t> ids;
-    for (const std::int64_t id : j.integers("eos_token_id")) {
-      if (id < 0 || id > INT32_MAX) j.refuse("eos_token_id", "a token id or a list of them");
-      ids.push_back(static_cast<std::int32_t>(id));
-    }
-    return ids;
-  }
-  if (tokenizer && tokenizer->eos()) return {*tokenizer->eos()};
-  return {};
-}
-
 const Tokenizer& Answerer::text() const {
   if (!tokenizer) throw UserError(Exit::input, no_tokenizer);
   return *tokenizer;
-}
-
-Prompt prompt_of(std::vector<std::int32_t> ids, const ModelInfo& info) {
-  if (!info.decoder) return {.ids = std::move(ids)};
-  return {.ids = {info.decoder->start}, .source = std::move(ids)};
 }
 
 Prompt Answerer::prompt_of(std::vector<std::int32_t> ids) const {
@@ -255,46 +234,35 @@ std::int64_t Answerer::context_length() const {
   return std::min(kMost, j.positive_or("max_position_embeddings", 2048));
 }
 
-Answerer open_answerer(const AnswererArgs& args) {
-  Answerer a{.config = config_of(args)};
-  a.ranks = find_ranks(a.config);
-  a.built = build_model(a.config, Weights::check, a.ranks.part());
-  check_forced_tokens(a.config.generation, a.built.model().vocab_size());
-  set_decoder_start(a);
-  EachParameter freeze([](Parameter& p) { p.trainable = false; });
-  a.built.model().visit(freeze);
+Answerer::Answerer(const AnswererArgs& args) : run(config_of(args), purpose_of(args)) {
+  run.build_model();
+  if (args.conversation) run.ranks = {};  // each process holds a separate conversation
+  check_forced_tokens(config.generation, built.model().vocab_size());
+  set_decoder_start(*this);
   try {
-    a.tokenizer = make_tokenizer(a.config.model.tokenizer());
+    tokenizer = make_tokenizer(config.model.tokenizer());
   } catch (const UserError& e) {
-    a.no_tokenizer = e.what();
+    no_tokenizer = e.what();
   }
-  if (!a.tokenizer && a.config.generation.stop_strings)
-    throw UserError(Exit::input, "generation.stop_strings: " + a.no_tokenizer);
-  a.end_tokens = end_tokens(args.model, a.tokenizer.get());
-  return a;
+  if (!tokenizer && config.generation.stop_strings)
+    throw UserError(Exit::input, "generation.stop_strings: " + no_tokenizer);
+  end_tokens = ft::end_tokens(args.model, tokenizer.get());
 }
 
-std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& shape, const Ranks& ranks) {
+Engine& start_engine(Answerer& a, const GenerationShape& shape) {
   if (shape.cache.capacity > kMostTokens / shape.cache.slots ||
       (shape.cache.sources > 0 && shape.cache.source_capacity > kMostTokens / shape.cache.sources))
     throw UserError(Exit::memory, str(shape.cache.slots, " answers of up to ", shape.cache.capacity,
                                       " tokens are more than ft can keep; set generation.max_new_tokens"));
-  auto ops = make_run_ops(a.config, ranks.gpu);
-  auto comm = make_communicator(ranks, *ops, a.config);
-  PlanRequest request{
-      .dtype = a.built.dtype,
-      .grid = ranks.grid,
-      .stage = a.built.stage,
-      .zero = zero_options(a.config, ranks.grid.zero()),
-      .reduce_bucket = static_cast<std::int64_t>(a.config.zero_optimization.reduce_bucket_size),
-      .adapter = a.built.lora,
-      .device = ops->device(),
-      .workspace = ops->workspace()};
+  Run& run = a.run;
+  PlanRequest& request = run.request();
+  request.zero = zero_options(a.config, run.ranks.grid.zero());
+  request.reduce_bucket = static_cast<std::int64_t>(a.config.zero_optimization.reduce_bucket_size);
   request.states = no_states;
   request.generation = {shape};
-  const Plan plan = plan_run(a.built.model(), request);
-  if (const std::int64_t there = ops->free_memory();
-      there > 0 && plan.memory.total * sharing(*ops, ranks.local_size) > there)
+  const Plan& plan = run.count();
+  if (const std::int64_t there = run.ops().free_memory();
+      there > 0 && plan.memory.total * sharing(run.ops(), run.ranks.local_size) > there)
     throw UserError(
         Exit::memory,
         str("this needs ", show::memory(plan.memory.total), " and ", show::memory(there),
@@ -303,7 +271,7 @@ std::unique_ptr<Engine> start_engine(const Answerer& a, const GenerationShape& s
             " tokens and activations ", show::memory(plan.saved + plan.scratch),
             ")\n  try: a smaller generation.batch_size or generation.max_new_tokens, "
             "--dtype bfloat16, quantization.load_in_4bit=true"));
-  return std::make_unique<Engine>(std::move(ops), std::move(comm), a.built, request, plan);
+  return run.start();
 }
 
 }  // namespace ft

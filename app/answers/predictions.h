@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "app/answers/answers.h"
 #include "app/assembly/built_data.h"
 #include "app/assembly/built_model.h"
+#include "app/rollouts/answer_test.h"
 
 namespace ft {
 

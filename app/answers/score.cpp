@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "app/assembly/engine.h"
 #include "app/files/model_files.h"
+#include "app/run/run.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "data/files/json_row.h"
@@ -34,16 +34,15 @@ RunConfig config_of(const ScoreArgs& args) {
   check_overrides(args.overrides);
   Json j;
   j["model"]["model_name_or_path"] = std::filesystem::absolute(args.model).string();
-  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // none is read
+  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // no dataset is read
   j["training"]["bf16"] = args.dtype == "bfloat16";
   j["training"]["fp16"] = args.dtype == "float16";
   j["objective"]["type"] = "reward";
   RunConfig c = parse_config(j.dump(), "ft score", "", args.overrides);
   c.model.model_name_or_path = args.model;  // as the user wrote it, for messages
-  c.trains = false;
   if (!args.adapter.empty()) {
     c.lora.adapter_name_or_path = args.adapter;
-    // It was trained with its own, which may know more tokens.
+    // The adapter was trained with its own tokenizer, which may know more tokens.
     if (!c.model.tokenizer_name_or_path && holds_tokenizer(args.adapter))
       c.model.tokenizer_name_or_path = args.adapter;
   }
@@ -60,7 +59,7 @@ struct Scored {
 };
 
 Scored read_rows(const std::string& file, const RunConfig& config, std::int64_t vocab_size) {
-  std::unique_ptr<Tokenizer> tokenizer;  // made when it is asked for
+  std::unique_ptr<Tokenizer> tokenizer;  // made when a row needs it
   const FormatContext context{.data = config.data,
                               .dataset = config.data.datasets[0],
                               .setting = "--input",
@@ -93,7 +92,7 @@ std::vector<Batch> batches_of(const Scored& s, std::int64_t size, std::int32_t p
   return all;
 }
 
-// Keeps what the model makes of a batch's sequences.
+// Keeps the scores of the sequences in a batch.
 class Scoring final : public Objective, private RowLoss {
  public:
   std::int64_t count(const BatchShape& s) const override { return s.compared; }
@@ -114,20 +113,14 @@ class Scoring final : public Objective, private RowLoss {
   }
 };
 
-std::unique_ptr<Engine> start(const RunConfig& config, const BuiltModel& built, Objective& objective,
-                              const std::vector<Batch>& batches) {
-  auto ops = make_run_ops(config, 0);
-  PlanRequest request{.dtype = built.dtype,
-                      .adapter = built.lora,
-                      .device = ops->device(),
-                      .workspace = ops->workspace(),
-                      .objective = &objective};
-  for (const Batch& b : batches) request.eval.push_back(shape_of(b));
-  const Plan plan = plan_run(built.model(), request);
-  require_memory(plan.memory, *ops,
-                 "a smaller training.per_device_eval_batch_size, --dtype bfloat16, "
-                 "quantization.load_in_4bit=true");
-  return std::make_unique<Engine>(std::move(ops), nullptr, built, request, plan);
+// Plans the batches' passes, and takes their memory.
+void start(Run& run, Objective& objective, const std::vector<Batch>& batches) {
+  run.request().objective = &objective;
+  for (const Batch& b : batches) run.request().eval.push_back(shape_of(b));
+  run.plan(
+      "a smaller training.per_device_eval_batch_size, --dtype bfloat16, "
+      "quantization.load_in_4bit=true");
+  run.start();
 }
 
 }  // namespace
@@ -136,21 +129,21 @@ Exit score(const ScoreArgs& args) {
   const RunConfig config = config_of(args);
   if (path_exists(args.output) && !args.overwrite)
     throw UserError(Exit::config, str(printable(args.output), " already exists; --overwrite replaces it"));
-  { const AtomicFile writable(args.output); }  // better now than after the work
-  BuiltModel built = build_model(config, Weights::check);
-  EachParameter freeze([](Parameter& p) { p.trainable = false; });
-  built.model().visit(freeze);
+  { const AtomicFile writable(args.output); }  // fails now, not after the work
+  Run run(config, {.work = Work::compute}, Ranks{});
+  run.build_model();
+  const BuiltModel& built = run.built;
   Scored scored = read_rows(args.input, config, built.made.info.vocab_size);
   const auto batches = batches_of(scored, config.training.per_device_eval_batch_size, *built.padding);
   Scoring scoring;
-  const auto engine = start(config, built, scoring, batches);
+  start(run, scoring, batches);
   Screen screen(Screen::standard_error());
   show_warnings(screen, built);
   {
     Working working(screen, "scoring", "batches");
     auto next = scored.texts.begin();
     for (std::size_t i = 0; i < batches.size(); ++i) {
-      scoring.forward(engine->pass(built.model()), batches[i], {});
+      scoring.forward(run.pass(), batches[i], {});
       for (const float score : scoring.scores) {
         scored.rows[next->row][next->text.name] = score;
         ++next;

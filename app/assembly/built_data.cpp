@@ -21,7 +21,7 @@ std::int64_t vocab_size_of(const RunConfig& config) {
 
 namespace {
 
-// The samples of each epoch, where a curriculum chooses them.
+// Returns a function that gives the order of samples of an epoch; empty: no curriculum chooses samples.
 std::function<std::vector<std::int64_t>(std::int64_t)> chosen_samples(const RunConfig& config,
                                                                       LoadedData& loaded,
                                                                       std::int64_t per_step,
@@ -40,7 +40,7 @@ std::function<std::vector<std::int64_t>(std::int64_t)> chosen_samples(const RunC
   return [sampler](std::int64_t epoch) { return sampler->order(epoch); };
 }
 
-// Returns the rows that the objective needs.
+// Describes the rows that the objective needs.
 WantedRows wanted_rows(const ObjectiveConfig& c) {
   RowKind kind = c.compares() ? RowKind::pair : RowKind::example;
   if (c.type == ObjectiveType::kto) kind = RowKind::labelled;
@@ -78,7 +78,7 @@ std::unique_ptr<GeneratedAnswers> make_generated(const RunConfig& config, const 
                                     .seed = from.options().seed});
 }
 
-// Numbers its answers from 2^40 on: no answer that is trained on has such a number.
+// Numbers the answers from 2^40 on, so that no answer in training has the same number.
 std::unique_ptr<GeneratedAnswers> make_generated_eval(const ObjectiveConfig& c, const Batcher& from) {
   return std::make_unique<GeneratedAnswers>(from.data(), GeneratedOptions{.group = c.group_eval(),
                                                                           .rows = from.options().batch_size,

@@ -1,4 +1,4 @@
-// From a RunConfig to the data of a run: its tokenizer and its micro-batches.
+// Builds the data of a run from a RunConfig: its tokenizer and its micro-batches.
 #pragma once
 #include <memory>
 
@@ -17,39 +17,43 @@ namespace ft {
 struct BuiltData {
   std::shared_ptr<const Tokenizer> tokenizer;  // null: the data has no text
   LoadedData loaded;
-  Written written = Written::unknown;           // how most rows were
+  Written written = Written::unknown;           // form of most rows' prompts
   std::unique_ptr<Batcher> train, eval;         // eval null: nothing is held out
   std::unique_ptr<Stream> stream;               // with data.streaming, instead of train
-  std::unique_ptr<EfficientBatches> efficient;  // with data_efficiency: of train or stream
-  std::unique_ptr<Rollouts> rollouts;           // of train, where answers have rewards
-  // To the prompts of train and eval, where answers are yet to be given.
+  std::unique_ptr<EfficientBatches> efficient;  // with data_efficiency: made from train or stream
+  std::unique_ptr<Rollouts> rollouts;           // with grpo on given answers: made from train
+  // Answers that the run generates to the prompts of train and of eval; null: it generates none.
   std::unique_ptr<GeneratedAnswers> generated, generated_eval;
 
-  // What is trained on.
+  // Returns the training batches.
   const BatchSource& batches() const {
     if (efficient) return *efficient;
     if (rollouts) return *rollouts;
     if (generated) return *generated;
     return stream ? static_cast<const BatchSource&>(*stream) : *train;
   }
-  // What is evaluated on; null: nothing is held out.
+  // Returns the evaluation batches; null: nothing is held out.
   BatchSource* held_out() const {
     return generated_eval ? static_cast<BatchSource*>(generated_eval.get()) : eval.get();
   }
 };
-// What the model's config.json says, without the rest of the model: looking at data needs no more.
+// Returns the rows of the embedding (see vocabulary_size) without building the model, for commands that only
+// look at data.
 std::int64_t vocab_size_of(const RunConfig&);
-// How data are read for the model and the objective. `tokenizer` is null until text asks for it.
+// Returns the context in which rows are read for this model and objective. `tokenizer` stays null until a row
+// with text needs it. Throws UserError (config) if the model is an encoder-decoder and the objective is not
+// for these.
 LoadContext load_context(const RunConfig&, std::int64_t vocab_size,
                          const std::shared_ptr<std::shared_ptr<const Tokenizer>>& tokenizer);
-// `ranks`: those of the run; a stream has as many batches as all of them take.
+// Reads the data and makes batches. `ranks`: number of ranks that train on different batches; a stream has
+// enough batches for all of them.
 BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const LoadProgress& progress,
                      int ranks = 1);
 
-// Whether a pair's prompt is computed once for both answers.
+// Returns true if the prompt of a pair is computed once for both answers.
 bool shares_prompts(const RunConfig&, bool encoder_decoder);
 
-// All of it, with what is done of it on the screen.
+// Reads the training data and the held-out data, with progress on the screen.
 BuiltData read_data(const RunConfig&, const BuiltModel&, int ranks, Screen&);
 
 }  // namespace ft

@@ -20,7 +20,7 @@
 namespace ft {
 namespace {
 
-// With an adapter to start from its configuration holds.
+// Returns the configuration of the adapter that the run starts from, else that in the run's settings.
 lora::LoraConfig lora_config(const RunConfig& config, const lora::AdapterFolder* start) {
   if (!start) return config.lora;
   lora::LoraConfig c = start->config();
@@ -28,16 +28,16 @@ lora::LoraConfig lora_config(const RunConfig& config, const lora::AdapterFolder*
   return c;
 }
 
-// Whether it is of a weight in 4 or 8 bits, which brings its own reading.
+// Returns true if p belongs to a weight in 4 or 8 bits, which is read separately.
 bool is_coded(const BuiltModel& b, const Parameter& p) {
   return (b.four_bit && b.four_bit->has(p)) || (b.int8 && b.int8->has(p));
 }
 
-void expect_weights(BuiltModel& b, bool trains) {
+void expect_weights(BuiltModel& b) {
   EachParameter each([&](Parameter& p) {
     if (p.name.starts_with(lora::kPeftPrefix) || is_coded(b, p)) return;
-    if (p.name == kScore && !b.base->has(kScore) && (trains || b.start))
-      return;  // a new one, or the adapter's
+    if (p.name == kScore && !b.base->has(kScore) && (b.purpose.trains() || b.start))
+      return;  // a new score is random, an adapter's is in its files
     b.base->expect(p.stored_name(), p.shape);
   });
   b.model().visit(each);
@@ -51,7 +51,8 @@ void expect_weights(BuiltModel& b, bool trains) {
   if (b.start) b.start->expect(b.attached, b.tables());
 }
 
-// What an adapter's list of linears comes to, beside all-linear in the configuration.
+// Throws UserError (config) if lora.target_modules is all-linear and the adapter that the run starts from
+// leaves out a linear.
 void require_all_linear(const BuiltModel& b) {
   const auto other = make_model(join_path(b.folder, "config.json"), b.dtype);
   lora::LoraConfig all = b.lora_config;
@@ -72,21 +73,23 @@ void require_all_linear(const BuiltModel& b) {
                           name, "; leave target_modules out to go on with that adapter"));
 }
 
-// What is to be in 4 bits: what is so in the model's folder, else what the configuration asks for.
-std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
+// Returns the plan of weights in 4 bits: the model's if its files hold such weights, else the
+// configuration's; empty: no weights in 4 bits. Throws UserError (config) if the configuration contradicts
+// the files.
+std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config, const Purpose& purpose) {
   const std::string file = join_path(config.model.folder(), "config.json");
   const auto stored = lora::stored_four_bit_plan(file);
   const bool asked = config.quantization.load_in_4bit;
-  if (stored && config.int8 == Int8Part::linears)
+  if (stored && purpose.int8 == Int8Part::linears)
     throw UserError(Exit::config, str("--quantize int8: the weights of ", config.model.model_name_or_path,
                                       " are in 4 bits already; leave it out to use them as they are"));
   if (!stored) return asked ? std::optional(lora::four_bit_plan(config.quantization)) : std::nullopt;
-  if (config.trains && config.finetuning_type == FinetuningType::full)
+  if (purpose.trains() && config.finetuning_type == FinetuningType::full)
     throw UserError(Exit::config, str("finetuning_type: the weights of ", config.model.model_name_or_path,
                                       " are in 4 bits and cannot be trained; set it to lora"));
   const auto wanted = lora::four_bit_plan(config.quantization);
   if (asked &&
-      config.sums == Sums::in_any_order) {  // --quantize: of the folder's type it asks for faster sums
+      purpose.sums == Sums::in_any_order) {  // --quantize with the folder's own type: only faster sums
     const FourBitBook book = stored->form.book;
     if (wanted.form.book != book)
       throw UserError(Exit::config, str("--quantize ", name_of(wanted.form.book), ": the weights of ",
@@ -102,7 +105,8 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config) {
   return stored;
 }
 
-// Frozen values that are to live in files and are in the model's as they are need no copy.
+// Finds the frozen parameters that the model's files hold in the run's dtype. A run that offloads parameters
+// to files (nvme) reads them there and makes no copy.
 void find_stored(BuiltModel& b, const WeightSource& base) {
   EachParameter each([&](Parameter& p) {
     const bool others =
@@ -112,7 +116,8 @@ void find_stored(BuiltModel& b, const WeightSource& base) {
   b.model().visit(each);
   if (b.four_bit) b.four_bit->find_stored(base);
 }
-// A plan needs no weights; where there are some it is that of the run.
+// Finds them in the model's folder if no weights are open, so that a plan equals the run's. Without weights
+// in the folder, a plan counts copies.
 void find_stored(BuiltModel& b) {
   if (b.base) return find_stored(b, *b.base);
   const std::string single = join_path(b.folder, "model.safetensors");
@@ -120,11 +125,11 @@ void find_stored(BuiltModel& b) {
     find_stored(b, *open_model_folder(b.folder, b.made.info.stored));
 }
 
-// What becomes of quantized weights of a GGUF file.
-std::string made_of_quantized(const RunConfig& config) {
+// Describes, for a warning, the type to which quantized weights of a GGUF file are converted.
+std::string made_of_quantized(const RunConfig& config, const Purpose& purpose) {
   if (config.quantization.load_in_4bit)
     return str("quantized again, to ", name_of(config.quantization.bnb_4bit_quant_type));
-  if (config.int8 == Int8Part::linears) return "quantized again, to int8";
+  if (purpose.int8 == Int8Part::linears) return "quantized again, to int8";
   const DType type = config.dtype();
   return str("dequantized to ", type == DType::bf16 ? "bf16" : type == DType::f16 ? "f16" : "f32");
 }
@@ -133,11 +138,12 @@ std::unique_ptr<WeightSource> open_base(BuiltModel& b, const RunConfig& config) 
   if (!config.model.unpacked) return open_model_folder(b.folder, b.made.info.stored);
   auto base = std::make_unique<GgufWeights>(b.name, join_path(b.folder, "config.json"));
   if (base->is_quantized())
-    b.warnings.push_back(gguf_warning(b.name, base->types(), made_of_quantized(config)));
+    b.warnings.push_back(gguf_warning(b.name, base->types(), made_of_quantized(config, b.purpose)));
   return base;
 }
 
-// Rows for tokens that the model's files do not have, as the settings ask, or the adapter has them.
+// Adds rows for tokens that the model's files do not have: as many as the settings ask for or the adapter
+// holds.
 void grow(BuiltModel& b, const RunConfig& config) {
   const std::int64_t own = b.made.info.vocab_size,
                      held = b.start ? b.start->rows_of(b.made.info.embedding, b.made.info.head_weight()) : 0,
@@ -150,7 +156,8 @@ void grow(BuiltModel& b, const RunConfig& config) {
   if (b.base) b.base = std::make_unique<GrownWeights>(std::move(b.base), weights_by_token(b.made.info), rows);
 }
 
-// PEFT's olora and loftq read weights as (out, in), however they are stored.
+// Throws UserError if the adapters begin with olora or loftq and weights are stored as (in, out), because
+// PEFT reads them as (out, in). The exit is input if an adapter's file asks for this start, else config.
 void require_outputs_first(const BuiltModel& b, const lora::LoraStart& start) {
   if (!b.attached.inputs_first ||
       (start.init != lora::LoraInit::olora && start.init != lora::LoraInit::loftq))
@@ -162,7 +169,8 @@ void require_outputs_first(const BuiltModel& b, const lora::LoraStart& start) {
           "this model's are; pissa and the others are"));
 }
 
-// What EVA looks at are rows of tokens.
+// Throws UserError (config) if EVA cannot observe an adapted linear: it needs inputs with a row for each
+// token.
 void require_watchable(const BuiltModel& b) {
   const auto refuse = [](const std::string& what) {
     throw UserError(Exit::config, "lora.init_lora_weights: eva is not for " + what);
@@ -173,7 +181,7 @@ void require_watchable(const BuiltModel& b) {
     if (name == b.made.info.head) refuse("the head; leave it out of lora.target_modules");
 }
 
-// What adapters begin as, and what they take from the base.
+// Makes the adapters' initial values, and takes out of the base the part that they replace.
 void make_starts(BuiltModel& b, bool stored_in_four_bits) {
   const lora::LoraStart start = lora::start_of(b.lora_config.init_lora_weights).value();
   b.starts = std::make_shared<const lora::Starts>(b.attached, start, Random{b.seed}.with("init"));
@@ -198,7 +206,9 @@ void make_starts(BuiltModel& b, bool stored_in_four_bits) {
     b.base = std::make_unique<lora::ReducedBase>(std::move(b.base), b.starts);
 }
 
-// Starts and magnitudes are of a weight of its own, which a head that shares the embedding's table has not.
+// Throws UserError if an adapter of the head changes the base (pissa, olora) or uses DoRA, and the head
+// shares the embedding's table: both need a separate weight. The exit is input if an adapter's file asks for
+// it, else config.
 void require_own_weights(const BuiltModel& b) {
   const bool changes = lora::start_of(b.lora_config.init_lora_weights).value().changes_base();
   if (!b.made.info.tied_head || !(changes || b.lora_config.use_dora)) return;
@@ -211,7 +221,7 @@ void require_own_weights(const BuiltModel& b) {
                           "target_modules"));
 }
 
-// As transformers makes a head that a model does not have: normal.
+// Reads elements of a random score matrix from `first` on: normal, like transformers' new heads.
 void random_score(Random random, double deviation, Tensor y, std::int64_t first) {
   for (std::int64_t i = 0; i < y.numel(); ++i) {
     const auto bits = random.at(static_cast<std::uint64_t>(first + i));
@@ -257,13 +267,15 @@ lora::FourBitPlan plan_of(const ModelInfo& info, lora::FourBitPlan plan) {
   return plan;
 }
 
-BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart& part) {
+BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart& part,
+                       const Purpose& purpose) {
   BuiltModel b;
+  b.purpose = purpose;
   b.name = config.model.model_name_or_path;
   b.folder = config.model.folder();
   b.dtype = config.dtype();
   b.seed = static_cast<std::uint64_t>(config.training.seed);
-  auto four_bit = four_bit_plan(config);
+  auto four_bit = four_bit_plan(config, purpose);
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
   if (b.made.info.two_tables)
     b.warnings.push_back(str(b.name,
@@ -277,7 +289,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
   }
   b.model().set_sparse_attention(config.model.sparse_attention);
   b.lora = config.finetuning_type == FinetuningType::lora &&
-           (config.trains || config.lora.adapter_name_or_path.has_value());
+           (purpose.trains() || config.lora.adapter_name_or_path.has_value());
   if (weights == Weights::check) b.base = open_base(b, config);
   if (const auto& from = config.lora.adapter_name_or_path; b.lora && from)
     b.start = std::make_unique<lora::AdapterFolder>(*from);
@@ -291,43 +303,44 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
       b.lora_config =
           lora::with_expert_parameters(b.model(), b.lora_config, origin.head, origin.prefix, origin.exit);
     b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin);
-    if (config.trains && b.attached.single_experts && b.lora_config.lora_dropout > 0)
+    if (purpose.trains() && b.attached.single_experts && b.lora_config.lora_dropout > 0)
       throw UserError(
           origin.exit,
           origin.prefix + "lora_dropout: adapters of single experts are trained without; set it to 0");
     const std::vector<std::string> ignored = b.start ? b.start->warnings() : std::vector<std::string>{};
     b.warnings.insert(b.warnings.end(), ignored.begin(), ignored.end());
     b.warnings.insert(b.warnings.end(), b.attached.warnings.begin(), b.attached.warnings.end());
-    if (config.trains && b.attached.tied_lora && b.lora_config.lora_dropout > 0)
+    if (purpose.trains() && b.attached.tied_lora && b.lora_config.lora_dropout > 0)
       throw UserError(origin.exit, origin.prefix +
                                        "lora_dropout: not with an adapter that ensure_weight_tying lets the "
                                        "head share; set it to 0");
     if (config.lora.expects_all_linear) require_all_linear(b);
     require_own_weights(b);
     make_starts(b, four_bit && four_bit->stored);
-  } else if (config.trains) {
+  } else if (purpose.trains()) {
     lora::train_all(b.model());
   }
-  if (config.trains) set_update_rules(b.model(), config.training);
+  if (purpose.trains()) set_update_rules(b.model(), config.training);
   if (four_bit) {
     b.four_bit.emplace(b.model(), plan_of(b.made.info, std::move(*four_bit)), b.base.get());
     b.attached.inputs_first = false;  // what PEFT finds then is a Linear4bit
   }
-  if (config.int8 == Int8Part::linears)
+  if (purpose.int8 == Int8Part::linears)
     b.int8.emplace(b.model(), b.made.info.never_quantized);
-  else if (config.int8 == Int8Part::head)
+  else if (purpose.int8 == Int8Part::head)
     b.int8.emplace(Int8Weights::of_head(b.model(), b.made.info.head, b.made.info.never_quantized));
-  if (weights == Weights::check) expect_weights(b, config.trains);
-  if (const auto noise = config.training.neftune_noise_alpha; noise && config.trains)
+  if (weights == Weights::check) expect_weights(b);
+  if (const auto noise = config.training.neftune_noise_alpha; noise && purpose.trains())
     b.model().set_embedding_noise(*noise);
   if (config.zero_optimization.offload_param.device == OffloadDevice::nvme) find_stored(b);
-  if (config.trains && has_random_ltd(config.data_efficiency)) {
+  if (purpose.trains() && has_random_ltd(config.data_efficiency)) {
     const RandomLtdConfig& ltd = config.data_efficiency.data_routing.random_ltd;
     b.model().drop_tokens(ltd.random_ltd_layer_id, ltd.model_type == RandomLtdModel::encoder,
                           ltd.total_layer_num);
   }
   limit_experts(b, config);
-  if (!part.whole()) b.whole = std::make_unique<BuiltModel>(build_model(config, Weights::ignore));
+  if (!part.whole())
+    b.whole = std::make_unique<BuiltModel>(build_model(config, Weights::ignore, {}, purpose));
   share_layers(b, config, part.tensor);
   deal_experts(b, config, part.experts);
   keep_stages(b, config, part);

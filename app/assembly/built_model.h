@@ -1,4 +1,4 @@
-// From a RunConfig to the model of a run: what to train, and the files of its weights.
+// Builds the model of a run from a RunConfig: its trained parameters and the files of its weights.
 #pragma once
 #include <memory>
 #include <optional>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/assembly/int8_weights.h"
+#include "app/assembly/purpose.h"
 #include "app/config/config.h"
 #include "engine/files/weights.h"
 #include "lora/attach.h"
@@ -16,63 +17,68 @@
 
 namespace ft {
 
-// A model that knows what to train but has no memory yet, and the files of its weights.
+// A model whose trained parameters are chosen but that has no memory yet, and the files of its weights.
 struct BuiltModel {
   std::string name;                   // as the user wrote it: its folder, its id on the hub, or a GGUF file
-  std::string folder;                 // where config.json is
-  std::vector<std::string> warnings;  // of the base and the adapter
+  std::string folder;                 // holds config.json
+  std::vector<std::string> warnings;  // about the base and the adapter
   MadeModel made;
+  Purpose purpose;
   DType dtype = DType::f32;  // of activations and frozen weights
-  bool grown = false;        // the vocabulary has more rows than the files
+  bool grown = false;        // the embedding has more rows than in the model's files
   bool lora = false;
-  lora::LoraConfig lora_config;  // with `lora`
+  lora::LoraConfig lora_config;  // valid if `lora`
   lora::Attached attached;
-  std::unique_ptr<WeightSource> base;            // null: not asked for
-  std::optional<lora::FourBitWeights> four_bit;  // nothing: no weights in 4 bits
-  std::optional<Int8Weights> int8;               // nothing: none in 8 bits
+  std::unique_ptr<WeightSource> base;            // null with Weights::ignore
+  std::optional<lora::FourBitWeights> four_bit;  // empty: no weights in 4 bits
+  std::optional<Int8Weights> int8;               // empty: no weights in 8 bits
   std::unique_ptr<lora::AdapterFolder> start;    // the adapter to continue from; null: none
-  std::shared_ptr<const lora::Starts> starts;    // with `lora`: what adapters begin as
+  std::shared_ptr<const lora::Starts> starts;    // if `lora`: initial values of adapters
   std::uint64_t seed = 0;
-  // Where this is a part: which rank of a pipeline's, and the model of which it is one, without weights.
+  // If ranks split the model: this rank's stage in the pipeline, and the complete model, without weights.
+  // Null: this model is complete.
   int stage = 0;
   std::unique_ptr<BuiltModel> whole;
-  std::optional<std::int32_t> padding;  // of a reward model: see padding_token
+  std::optional<std::int32_t> padding;  // only of a reward model: see padding_token
 
   Model& model() const { return *made.model; }
-  // The embedding's, and the head's where it has its own: an adapter holds them when they have grown.
+  // Returns the matrices with a row for each token: the embedding's, and the head's unless they share one. An
+  // adapter's files hold them if the vocabulary has grown.
   std::vector<const Parameter*> tables() const;
-  // The vocabulary's size, where it has grown.
+  // Returns the size of the vocabulary if it has grown; empty otherwise.
   std::optional<std::int64_t> rows() const {
     return grown ? std::optional(made.info.vocab_size) : std::nullopt;
   }
-  // With `base` and `lora`.
+  // Returns the weights that adapters are added to. Requires `base` and `lora`.
   lora::WeightsBelow below() const;
-  // Every parameter's first value: from the model's files, the adapter's, or at random. reader() gives
-  // this rank's part, whole_reader() the whole tensor. Both use this BuiltModel.
+  // Read the first value of every parameter: from the model's files, from the adapter's, or at random.
+  // reader() reads this rank's part, whole_reader() the complete tensor. Both refer to this BuiltModel.
   ReadParameter reader() const { return of_parts(whole_reader()); }
   ReadParameter whole_reader() const;
 };
 class Screen;
-// A line for each of the model's warnings.
+// Prints each of the model's warnings on one line.
 void show_warnings(Screen&, const BuiltModel&);
 
-// Where a LoraConfig comes from, the adapter or, null, the configuration, and what the model calls its ends.
+// Returns the source of a LoraConfig, which is the adapter `start` or, if null, the configuration, and the
+// model's names of its head and embedding.
 lora::Origin origin_of(const ModelInfo&, const lora::AdapterFolder* start);
 
-// Whether the model's new adapters are to begin as the data says, which begin_as() settles before they have
-// memory.
+// Returns true if the data decides the ranks and A of the model's new adapters (init_lora_weights=eva). Call
+// begin_as() with these before the model has memory.
 bool begins_from_data(const BuiltModel&);
-// New adapters of this configuration in place of those attached. a: what A of each begins as; none: it is
-// read from elsewhere.
+// Replaces the attached adapters by new ones with this configuration. a: the first A of each; empty: A is
+// read from a checkpoint.
 void begin_as(BuiltModel&, const RunConfig&, const lora::LoraConfig&, std::vector<std::vector<float>> a);
 
-// What a model keeps as it is under QLoRA, by its own names: the head, and what its family says.
+// Completes the list of linears that stay unquantized under QLoRA, with the model's names: adds linears that
+// its family never quantizes, and replaces "lm_head" by the name of the head.
 lora::FourBitPlan plan_of(const ModelInfo&, lora::FourBitPlan);
 
 enum class Weights : bool { check, ignore };
-// Reads config.json, attaches what the configuration asks for, and (check) verifies that every weight exists
-// with the right shape. ft plan ignores the weights.
-// part: of a model that ranks share it then has this one.
-BuiltModel build_model(const RunConfig&, Weights, const ModelPart& part = {});
+// Reads config.json, attaches adapters if the configuration asks for them and (check) verifies that every
+// weight exists with the right shape; ft plan ignores the weights. part: this rank's part of a model that
+// ranks split.
+BuiltModel build_model(const RunConfig&, Weights, const ModelPart& part = {}, const Purpose& = {});
 
 }  // namespace ft

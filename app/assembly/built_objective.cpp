@@ -10,9 +10,9 @@
 namespace ft {
 namespace {
 
-// Whether every B of the adapters that a run starts from is zero, so that they change nothing.
+// Returns true if every B of the adapter that the run starts from is zero, so that it changes nothing.
 bool all_zero(const BuiltModel& b) {
-  if (b.lora_config.use_dora) return false;  // magnitudes are the adapter's too
+  if (b.lora_config.use_dora) return false;  // its magnitudes change the weights too
   std::vector<float> values;
   const auto zero = [&](const Parameter& up) {
     values.assign(static_cast<std::size_t>(up.shape.numel()), 1);
@@ -24,31 +24,32 @@ bool all_zero(const BuiltModel& b) {
                              [&](const auto* a) { return zero(a->b); });
 }
 
-// Whether a new adapter of this configuration changes nothing at first.
+// Returns true if a new adapter of this configuration changes nothing at first.
 bool begins_as_base(const lora::LoraConfig& c) {
   const auto init = lora::start_of(c.init_lora_weights).value().init;
   return init == lora::LoraInit::kaiming || init == lora::LoraInit::gaussian || init == lora::LoraInit::eva;
 }
 
-// Single rows of the embedding are trained, which stay where adapters are off.
+// Returns true if single rows of the embedding are trained. They stay in use while adapters are off.
 bool trains_rows(const lora::LoraConfig& c) {
   return !c.trainable_token_indices.text.empty() && c.trainable_token_indices.text != "null";
 }
 
-std::unique_ptr<BuiltModel> frozen(const RunConfig& config, Weights weights) {
-  auto b = std::make_unique<BuiltModel>(build_model(config, weights));
+std::unique_ptr<BuiltModel> frozen(const RunConfig& config, Weights weights, const Purpose& purpose) {
+  auto b = std::make_unique<BuiltModel>(build_model(config, weights, {}, purpose));
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   b->model().visit(freeze);
   return b;
 }
 
-// The run with the model in this folder, as it is there. setting: what names it.
+// Returns the run's configuration with the model in this folder, unchanged. setting: names the folder, for
+// errors.
 RunConfig other_model(const RunConfig& config, const std::string& folder, const char* setting) {
   RunConfig c = config;
   c.model.model_name_or_path = folder;
   c.model.revision.reset();
   c.model.folders.find(folder, std::nullopt, setting);
-  c.model.unpacked.reset();  // the run's own
+  c.model.unpacked.reset();  // belongs to the policy
   prepare_base(c.model);
   c.model.resize_token_embeddings_to_multiple_of.reset();
   c.data.new_tokens = c.data.new_special_tokens = {};
@@ -74,8 +75,7 @@ std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder
   c.lora = {};
   c.quantization = {.load_in_4bit = load_in_4bit, .bnb_4bit_compute_dtype = config.dtype()};
   c.objective = {.type = type};
-  c.trains = false;
-  auto other = frozen(c, weights);
+  auto other = frozen(c, weights, {.work = Work::compute});
   require_same_vocabulary(config, setting, folder, policy, *other);
   return other;
 }
@@ -86,7 +86,7 @@ std::unique_ptr<BuiltModel> named_reference(const RunConfig& config, const Built
                weights);
 }
 
-// Null where a file is in its place.
+// Returns null if a file holds the teacher's predictions.
 std::unique_ptr<BuiltModel> teacher(const RunConfig& config, const BuiltModel& policy, Weights weights) {
   const auto& folder = config.objective.teacher_model_name_or_path;
   return folder ? named("objective.teacher_model_name_or_path", *folder, config, policy, weights) : nullptr;
@@ -98,7 +98,8 @@ std::unique_ptr<BuiltModel> scorer(const RunConfig& config, const BuiltModel& po
                policy, weights, ObjectiveType::reward);
 }
 
-// Begins as the model that is named for it, the reward model, or the policy's base; trained as the policy is.
+// Builds the critic for ppo, which is trained like the policy; null: another objective. It begins as
+// objective.value_model_name_or_path, else as the reward model, else as the policy's base.
 std::unique_ptr<BuiltModel> critic(const RunConfig& config, const BuiltModel& policy, Weights weights) {
   const ObjectiveConfig& o = config.objective;
   if (o.type != ObjectiveType::ppo) return nullptr;
@@ -120,11 +121,9 @@ std::unique_ptr<BuiltModel> critic(const RunConfig& config, const BuiltModel& po
   return b;
 }
 
-// The policy as it begins: the same files, and the same random numbers.
+// Builds the policy as the run begins, frozen: from the same files and the same random numbers.
 std::unique_ptr<BuiltModel> copy_of_start(const RunConfig& config, Weights weights) {
-  RunConfig c = config;
-  c.trains = true;
-  return frozen(c, weights);
+  return frozen(config, weights, {});
 }
 
 BuiltObjective made(const RunConfig& config) {

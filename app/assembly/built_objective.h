@@ -1,4 +1,4 @@
-// From a RunConfig to the objective of a run, and the reference that it compares the policy with.
+// Builds the objective of a run from a RunConfig, with the other models that it computes with.
 #pragma once
 #include <memory>
 
@@ -10,30 +10,31 @@ namespace ft {
 
 struct BuiltObjective {
   std::unique_ptr<Objective> objective;
-  // A frozen model of its own, or the teacher; null: the policy without its adapters, or no reference at all.
+  // The frozen reference model, or the teacher. Null: the reference is the policy without its adapters, or
+  // there is no reference.
   std::unique_ptr<BuiltModel> reference;
   std::unique_ptr<BuiltModel> scorer;         // a reward model; null: none
-  std::unique_ptr<BuiltModel> critic;         // trained beside the policy; null: none
+  std::unique_ptr<BuiltModel> critic;         // trained together with the policy; null: none
   std::shared_ptr<const TeacherFile> taught;  // of objective.teacher_file; null: none
-  // The reference's numbers are computed once before training; by the policy as it begins where there is no
-  // model for it.
+  // The reference's log-probabilities are computed once before training, by `reference` or, if null, by the
+  // policy as it begins.
   bool precomputes = false;
-  bool is_base =
-      false;  // without a model of its own: the policy without its adapters, which begin as nothing
-
-  Model* reference_model() const { return reference ? &reference->model() : nullptr; }
+  // The reference is the policy without its adapters, which change nothing at first.
+  bool is_base = false;
 };
 
-// The reference is the policy as the run begins, or objective.ref_model_name_or_path: for a new adapter the
-// base without it, which costs no memory; else a copy, which is held beside the policy.
+// Builds the objective. Its reference is objective.ref_model_name_or_path, else the policy as the run begins.
+// For a new adapter this is the base without it, which costs no memory; else it is a frozen copy.
 BuiltObjective build_objective(const RunConfig&, const BuiltModel&, Weights);
 
-// The model in this folder, frozen, as a teacher of the run (ft teach).
+// Builds the model in this folder, frozen, as a teacher of the run (ft teach). Throws UserError (config) if
+// its vocabulary is not the policy's.
 std::unique_ptr<BuiltModel> build_teacher(const RunConfig&, const std::string& folder,
                                           const BuiltModel& policy, bool load_in_4bit);
 
-// For an evaluation of what a run made: `began` is that run's configuration. UserError (exit 2) where it does
-// not say what the reference was.
+// Builds the objective to evaluate a trained model. `began`: the configuration of the run that trained it.
+// Throws UserError (config) if the objective has no evaluation, or if the reference is the model that
+// training began with and is not named.
 BuiltObjective build_evaluated_objective(const RunConfig& began, const BuiltModel&);
 
 }  // namespace ft

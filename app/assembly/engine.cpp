@@ -19,9 +19,9 @@ Device device_of(const RunConfig& config, int gpu) {
   return {};
 }
 
-std::unique_ptr<Ops> make_run_ops(const RunConfig& config, int gpu) {
+std::unique_ptr<Ops> make_run_ops(const RunConfig& config, int gpu, Sums sums) {
   return make_ops(device_of(config, gpu), {.attention = attention_of(config),
-                                           .sums = config.sums,
+                                           .sums = sums,
                                            .tuning_file = config.training.gemm_tuning.value_or("")});
 }
 
@@ -49,7 +49,7 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> talk, 
             &grid),
       saved(make_arena(*ops, plan.saved)),
       scratch(make_arena(*ops, plan.scratch)),
-      context{observer ? *observer : *ops, saved, scratch, request.dtype} {
+      context{observer ? *observer : *ops, saved, scratch, {request.dtype}} {
   ops->reserve_dense(plan.dense);
   context.grid = &grid;
   for (std::int64_t i = 1; i < plan.in_flight; ++i) in_flight.push_back(make_arena(*ops, plan.flight));

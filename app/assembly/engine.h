@@ -1,5 +1,4 @@
-// From a RunConfig to the device of a run and its memory: the last part, which is made when model, data and
-// plan are known.
+// The device of a run and its memory: the last part to be made, when model, data and plan are known.
 #pragma once
 #include <memory>
 #include <optional>
@@ -12,20 +11,22 @@
 
 namespace ft {
 
-// Where a run computes; a rank takes the GPU with its number on the machine.
+// Returns the device that a run computes on. A rank takes the GPU with its number on the machine. Throws
+// UserError (config) if a setting for GPUs is set on the CPU.
 Device device_of(const RunConfig&, int gpu = 0);
 AttentionKernels attention_of(const RunConfig&);
-std::unique_ptr<Ops> make_run_ops(const RunConfig&, int gpu);
+std::unique_ptr<Ops> make_run_ops(const RunConfig&, int gpu, Sums = Sums::in_one_order);
 
-// What computes in the host's memory beside the run's device (Homes::host); null: nothing does.
+// Returns Ops that update weights in host memory during the backward pass (Homes::host); null: the device
+// updates them.
 std::shared_ptr<Ops> make_host_ops(const ZeroOptions&, Device);
 
 // The device, the parameters and the two arenas of a run: all of its memory.
 class Engine {
  public:
-  // Takes all memory that `plan` says and loads the parameters. UserError(Exit::memory) when it is not there.
-  // No communicator: a world of one. observer: around the same Ops, such as TraceOps; the model computes
-  // through it. objective: whose other models are held beside the other, as the request has them.
+  // Takes all memory of the plan and loads the parameters. Throws UserError (memory) if there is less. No
+  // communicator: one rank. observer: Ops that wrap the same Ops, such as TraceOps; the model computes
+  // through them. objective: its reference, reward model and critic are held too, as in the request.
   Engine(std::unique_ptr<Ops>, std::unique_ptr<Communicator>, const BuiltModel&, const PlanRequest&,
          const Plan&, Ops* observer = nullptr, const BuiltObjective* objective = nullptr);
   ~Engine();
@@ -36,7 +37,7 @@ class Engine {
   Grid grid;
   ParameterStore store;
   std::optional<ParameterStore> frozen, scoring, valuing;  // of the reference, the reward model, the critic
-  Others others;                                           // where they are models of their own
+  Others others;                                           // models whose stores are above
   Arena saved, scratch;
   std::vector<Arena> in_flight;  // see Ctx
   std::optional<Arena> again;
@@ -44,20 +45,20 @@ class Engine {
   std::optional<InputsHome> inputs;
   Ctx context;
 
-  // What an objective's pass over this model is made of.
+  // Returns the input of an objective's pass: the context, this model and the other models.
   Pass pass(Model& model) { return {context, {&model, &store}, others}; }
 
-  MemoryReport memory(bool adapter) const;  // as measured: what was taken, and the arenas' peaks
+  MemoryReport memory(bool adapter) const;  // as measured: memory taken, and the arenas' peaks
 
  private:
   Policy hold(std::optional<ParameterStore>&, const BuiltModel&, const TransientMemory&);
 };
 
-// How many of a machine's ranks share the memory of this device: a machine's all of them, a GPU's one.
+// Returns how many of a machine's ranks share the memory of this device: all on a CPU, one on a GPU.
 int sharing(const Ops&, int local_ranks);
 
-// UserError(Exit::memory) when the plan, for each of the ranks that share the device's memory, needs more
-// than it has; `advice` says what would take less.
+// Throws UserError (memory) if this plan, times the ranks that share the device's memory, needs more than is
+// free. `advice` names settings that need less.
 void require_memory(const MemoryReport& planned, const Ops&, const std::string& advice, int local_ranks = 1);
 
 }  // namespace ft

@@ -6,11 +6,12 @@ namespace ft {
 
 bool has_experts(const BuiltModel&);
 
-// Gives experts their room. UserError (exit 2) where the model has none.
+// Sets the experts' capacity factor to model.capacity_factor, if it is set. Throws UserError (config) if the
+// model has no experts.
 void limit_experts(BuiltModel&, const RunConfig&);
 
-// Leaves the rank its experts. UserError (exit 2) where the model has none, their number does not divide, or
-// another setting is not computed with it yet.
+// Keeps only this rank's experts. Throws UserError (config) if the model has none, if the ranks do not divide
+// their number, or if another setting is not available together with it.
 void deal_experts(BuiltModel&, const RunConfig&, TensorRank);
 
 }  // namespace ft

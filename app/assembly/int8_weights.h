@@ -1,5 +1,5 @@
-// A model's linears in 8 bits, for answers (--quantize int8), or its head (--quantize-head int8): quantized
-// one after another as they are loaded.
+// Linears with 8-bit weights, for commands that generate answers: every linear (--quantize int8) or only the
+// head (--quantize-head int8). They are quantized one after another during loading.
 #pragma once
 #include <map>
 #include <string>
@@ -14,26 +14,28 @@ namespace ft {
 
 class Int8Weights {
  public:
-  // Gives frozen linears weights in 8 bits: all but those named, and but a head that shares the embedding's
-  // table. UserError(config): there is none, or an adapter compares with what they are (DoRA).
+  // Quantizes the frozen linears except `never_quantized` and a head that shares the embedding's table.
+  // Throws UserError (config) if there is no linear to quantize, or if DoRA needs the unquantized weights.
   Int8Weights(Model&, const std::vector<std::string>& never_quantized);
-  // The head alone. UserError(config): it is no matrix of its own that could be.
+  // Quantizes only the head. Throws UserError (config) if the head shares the embedding's table, is quantized
+  // already, or belongs to the adapter.
   static Int8Weights of_head(Model&, const std::string& head,
                              const std::vector<std::string>& never_quantized);
 
   bool has(const Parameter& p) const { return by_parameter_.contains(p.name); }
-  // Makes sure that the base has them in their shapes.
+  // Throws UserError (input) unless the base has these weights in their shapes.
   void expect(const WeightSource& base) const;
-  // Elements of one of their parameters from `first` on. One weight is held at a time.
+  // Reads elements of a parameter, codes or scales, from `first` on. Keeps one quantized weight at a time.
   void read(const WeightSource& base, const Parameter&, const Tensor& y, std::int64_t first) const;
 
  private:
   Int8Weights() = default;
-  // Whether it could be done; `option` is what asks for it.
+  // Quantizes the linear. Returns false if its weight is not dense or is trained. `option` is named in
+  // errors.
   bool quantize(Linear&, const char* option);
 
   std::map<std::string, Int8Weight*> by_parameter_;
-  mutable const Int8Weight* held_ = nullptr;  // that data_ is of
+  mutable const Int8Weight* held_ = nullptr;  // the weight whose data data_ holds
   mutable Int8Data data_;
 };
 

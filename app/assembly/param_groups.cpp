@@ -11,7 +11,7 @@ namespace {
 
 struct Patterns {
   std::vector<lora::Expression> expressions;
-  std::vector<bool> used;  // has fitted anything
+  std::vector<bool> used;  // has matched a parameter
 };
 
 Patterns patterns_of(const ParamGroup& group, const std::string& setting) {
@@ -35,14 +35,15 @@ UpdateRule rule_of(const ParamGroup& group, const TrainingConfig& t) {
           .frozen_steps = std::max<std::int64_t>(0, group.frozen_until_step - 1)};
 }
 
-// A matrix with a row for each token: the embedding's table, or a head of its own.
+// Returns true for a matrix with a row for each token: the embedding's table, or a separate head's.
 bool has_rows_of_tokens(const Parameter& p, const Model& model) {
   return p.shape.rank == 2 && p.shape[0] == model.vocab_size() &&
          (p.embedding || p.name.ends_with("lm_head.weight") || p.name.ends_with("embed_out.weight"));
 }
 
-// LoRA+ (Hayou et al. 2024) as PEFT's create_loraplus_optimizer groups parameters: B and all of one dimension
-// at a higher rate; everything decays but biases of one dimension and LayerNorm's weights.
+// LoRA+ (Hayou et al. 2024), with the parameters grouped like PEFT's create_loraplus_optimizer: B and all
+// parameters of one dimension have a higher rate; all decay except biases of one dimension and LayerNorm's
+// weights.
 class LoraPlus {
  public:
   LoraPlus(Model& model, const TrainingConfig& t) : ratio_(*t.loraplus_lr_ratio), decay_(t.weight_decay) {
@@ -63,7 +64,7 @@ class LoraPlus {
   }
 
  private:
-  // Its norms are the only ones with a bias.
+  // Returns true for a LayerNorm's weight: LayerNorm is the only norm with a bias.
   bool of_layer_norm(const Parameter& p) const {
     constexpr std::string_view kWeight = ".weight";
     return p.name.ends_with(kWeight) &&

@@ -1,12 +1,13 @@
-// training.param_groups, embedding_learning_rate and loraplus_lr_ratio: which weights are updated otherwise
-// than the rest.
+// training.param_groups, embedding_learning_rate and loraplus_lr_ratio: weights with their own learning rate
+// or decay.
 #pragma once
 #include "engine/model/model.h"
 #include "engine/train/config.h"
 
 namespace ft {
 
-// Once it is chosen what is trained. UserError(config) for a pattern that fits nothing that is.
+// Sets the update rule of every trained parameter. Call it when the trained parameters are chosen. Throws
+// UserError (config) if a pattern matches no trained parameter.
 void set_update_rules(Model&, const TrainingConfig&);
 
 }  // namespace ft

@@ -9,10 +9,10 @@ namespace {
 constexpr const char* kPipelineSize = "distributed.pipeline_parallel_size";
 constexpr const char* kChunks = "distributed.virtual_pipeline_parallel_size";
 
-// Interleaved stages go over as many micro-batches as there are ranks at a time.
-void require_rounds(const RunConfig& config, const ModelPart& part) {
+// Interleaved stages process as many micro-batches in a round as there are stages.
+void require_rounds(const RunConfig& config, const BuiltModel& b, const ModelPart& part) {
   const std::int64_t m = config.training.gradient_accumulation_steps, below = m / part.stages * part.stages;
-  if (!config.trains || part.chunks == 1 || m % part.stages == 0) return;
+  if (!b.purpose.trains() || part.chunks == 1 || m % part.stages == 0) return;
   throw UserError(Exit::config,
                   str("training.gradient_accumulation_steps is ", m, ", and with ", kChunks, " ", part.chunks,
                       " it has to be a multiple of ", kPipelineSize, ", ", part.stages, "; take ",
@@ -32,7 +32,7 @@ void require_blocks(const BuiltModel& b, const ModelPart& part) {
                   str(kPipelineSize, " is ", part.stages, has, "stage needs one; take at most ", blocks));
 }
 
-// The longest sequence that there may be: its share of attention is the largest.
+// Returns the longest possible sequence, in which attention has its largest share of the computation.
 BatchShape one_sequence(const RunConfig& config, const ModelInfo& info) {
   if (info.decoder) return full_pairs(1, config.data.max_source_length, config.data.max_target_length);
   std::int64_t n = config.data.max_seq_length;
@@ -53,7 +53,7 @@ std::vector<Stage> deal(const RunConfig& config, BuiltModel& whole, int stages) 
 void keep_stages(BuiltModel& b, const RunConfig& config, const ModelPart& part) {
   if (part.stages == 1) return;
   require_blocks(b, part);
-  require_rounds(config, part);
+  require_rounds(config, b, part);
   const std::vector<Stage> all = deal(config, *b.whole, part.stages * part.chunks);
   std::vector<Stage> own;
   for (int chunk = 0; chunk < part.chunks; ++chunk)

@@ -11,12 +11,12 @@
 namespace ft {
 namespace {
 
-// Nothing: the model has no tokenizer, or it has no padding.
+// Returns the tokenizer's padding; empty: the model has no tokenizer, or it has no padding.
 std::optional<std::int32_t> tokenizer_padding(const std::string& folder) {
   return has_tokenizer(folder) ? make_tokenizer(folder)->pad() : std::nullopt;
 }
 
-// A token of config.json, of several the first.
+// Returns a token id in config.json, the first if it is a list; empty: there is no valid id.
 std::optional<std::int32_t> token(const Json& config, const char* key) {
   const auto at = config.find(key);
   if (at == config.end()) return {};

@@ -1,4 +1,4 @@
-// A model whose head gives a score: what transformers calls *ForSequenceClassification with one label.
+// A model whose head gives a score: transformers' *ForSequenceClassification with one label.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,16 +11,18 @@ namespace ft {
 
 inline constexpr const char* kScore = "score.weight";
 
-// Gives the model a score in place of the vocabulary. UserError (exit 2) for an encoder-decoder.
+// Replaces the head by one that gives a score. Throws UserError (config) if the model is an encoder-decoder.
 void make_reward_model(MadeModel&);
-// An adapter trains the score whole, as PEFT's task type SEQ_CLS does; names that no model here has go.
+// Makes an adapter train the full weight of the score, as PEFT's task type SEQ_CLS does. Removes PEFT's other
+// name of it, classifier, which no model here has.
 void train_score(lora::LoraConfig&);
 
-// The token behind which nothing is scored: the tokenizer's padding, else config.json's, else the end token.
-// UserError where there is none.
+// Returns the padding token; the score of a sequence is read at the last token before it. It is the
+// tokenizer's padding, else config.json's, else the end token there. Throws UserError (input) if there is
+// none.
 std::int32_t padding_token(const BaseModelConfig&);
 
-// config.json's text as that of a reward model.
+// Returns config.json, given as text, changed to a reward model's.
 std::string reward_config(const std::string& config_json, const std::string& architecture,
                           std::int32_t padding);
 

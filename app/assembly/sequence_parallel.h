@@ -5,7 +5,8 @@
 
 namespace ft {
 
-// Does nothing with one rank. Throws UserError (config) for a model whose tokens ranks cannot share.
+// Prepares the model for ranks that share the tokens of each micro-batch; does nothing if
+// sequence_parallel_size is 1. Throws UserError (config) if the model does not support it.
 void require_shareable(const RunConfig&, Model&);
 
 }  // namespace ft

@@ -14,7 +14,7 @@ void refuse(const std::string& setting, const std::string& why, const char* with
 
 }  // namespace
 
-// A state of blocks or of whole matrices is another one of parts of them.
+// A state that spans blocks or a full matrix would have other values if computed from a part of it.
 void require_elementwise(BuiltModel& b, const RunConfig& config, const char* setting) {
   const StatesOf states = states_of(config.training);
   EachParameter each([&](Parameter& p) {

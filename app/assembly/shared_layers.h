@@ -1,14 +1,15 @@
-// distributed.tensor_parallel_size: what a rank has of a model where ranks share each layer.
+// distributed.tensor_parallel_size: a rank's part of a model whose layers are split among ranks.
 #pragma once
 #include "app/assembly/built_model.h"
 
 namespace ft {
 
-// Leaves the rank's part. UserError (exit 2) for what ranks cannot share, or not yet.
+// Keeps only this rank's part of each layer. Throws UserError (config) if the model cannot be split, or if
+// another setting is not available together with it.
 void share_layers(BuiltModel&, const RunConfig&, TensorRank);
 
-// UserError (exit 2) where the optimizer keeps states of more than single elements of a parameter of which
-// this rank has a part, which `setting` has brought about.
+// Throws UserError (config) if this rank has only a part of a trained parameter and the optimizer keeps
+// states that span several of its elements. `setting` split the parameters; it is named in the error.
 void require_elementwise(BuiltModel&, const RunConfig&, const char* setting);
 
 }  // namespace ft

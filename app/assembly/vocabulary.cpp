@@ -56,7 +56,7 @@ void require_same_tokens(const RunConfig& config, const std::string& setting, co
   const auto theirs = make_tokenizer(other), ours = make_tokenizer(own, new_tokens(config.data));
   for (std::int32_t id = 0; id < std::min(theirs->size(), ours->size()); ++id) {
     const std::string a = theirs->token(id), b = ours->token(id);
-    if (!a.empty() && !b.empty() && a != b)  // one may have tokens to spare
+    if (!a.empty() && !b.empty() && a != b)  // ids without a token may differ
       throw UserError(Exit::config, str(setting, ": ", printable(other), " has another tokenizer: token ", id,
                                         " is \"", printable(a), "\" there and \"", printable(b),
                                         "\" in the model's; take a model of the same family"));

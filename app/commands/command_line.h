@@ -8,7 +8,7 @@ namespace ft {
 // Runs the command; returns the process's exit code. Errors are printed on stderr.
 int run_command_line(const std::vector<std::string>& arguments);
 
-// "train --config", "plan --json", ...: everything there is, for a test that freezes it.
+// Returns all options, as "train --config", "plan --json", ..., for a test that notices changes.
 std::vector<std::string> all_options();
 
 }  // namespace ft

@@ -1,10 +1,11 @@
-// What the shells read: `ft completion bash`, zsh or fish. They know no command of ft: it is asked each time.
+// Scripts that the shells read: `ft completion bash`, zsh or fish. They contain no commands of ft: they ask
+// ft each time.
 #include "app/commands/completion_scripts.h"
 
 namespace ft {
 namespace {
 
-// The words are cut at blanks. bash itself also cuts at "=" and completes what is behind it.
+// Splits words at blanks. bash itself also splits at "=" and completes only the part after it.
 constexpr const char* kBash = R"(# Completion of ft in bash: source <(ft completion bash)
 _ft() {
   local line=${COMP_LINE:0:COMP_POINT} words=() typed='' head='' word

@@ -1,13 +1,13 @@
-// ft help --man: the manual page, made of the same tree of commands that is parsed.
+#include "app/commands/manual.h"
+
 #include <functional>
 
-#include "app/commands/command_parser.h"
 #include "app/version/version.h"
 
-namespace ft {
+namespace ft::commands {
 namespace {
 
-// A text of roff: hyphens that stay hyphens, and no line that begins like a request.
+// Returns text for roff: keeps hyphens, and no line begins like a request.
 std::string roff(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -30,7 +30,7 @@ std::string option_text(const CLI::Option& option) {
          roff(option.get_description()) + "\n";
 }
 
-// The examples, line by line as they were written.
+// Returns the examples, with their line breaks.
 std::string examples_of(const CLI::App& app) {
   return app.get_footer().empty() ? "" : ".PP\n.nf\n" + roff(app.get_footer()) + "\n.fi\n";
 }
@@ -56,15 +56,15 @@ r l.
 
 }  // namespace
 
-std::string CommandLine::manual() const {
+std::string manual(const CLI::App& root) {
   std::string out =
       std::string("'\\\" t\n.TH FT 1 \"\" \"ft ") + kVersion + "\" \"User Commands\"\n" +
       ".SH NAME\nft \\- fine\\-tunes language models\n.SH SYNOPSIS\n\\fBft\\fR COMMAND [OPTIONS]\n" +
-      ".SH DESCRIPTION\n" + roff(app_.get_description()) + "\n" + examples_of(app_) + ".SH OPTIONS\n";
+      ".SH DESCRIPTION\n" + roff(root.get_description()) + "\n" + examples_of(root) + ".SH OPTIONS\n";
   const auto options = [&](const CLI::App& app) {
     for (const CLI::Option* option : app.get_options()) out += option_text(*option);
   };
-  options(app_);
+  options(root);
   out += ".SH COMMANDS\n";
   const std::function<void(const CLI::App&, const std::string&)> walk = [&](const CLI::App& app,
                                                                             const std::string& path) {
@@ -78,9 +78,9 @@ std::string CommandLine::manual() const {
       walk(*sub, name);
     }
   };
-  walk(app_, "ft");
+  walk(root, "ft");
   return out + kExitStatus +
          ".SH SEE ALSO\n\\fBft help config\\fR prints every setting of a run's configuration.\n";
 }
 
-}  // namespace ft
+}  // namespace ft::commands

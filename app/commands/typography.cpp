@@ -10,7 +10,7 @@
 namespace ft {
 namespace {
 
-// A value that says what it says.
+// Returns true for values in which typographic characters are meant.
 bool is_meant(const std::string& value) {
   if (value.empty() || path_exists(value)) return true;
   if (value[0] == '{' || value[0] == '[') return Json::accept(value);

@@ -262,9 +262,7 @@ SettingsText tree_of(const std::string& text, const std::string& name,
   return tree;
 }
 
-}  // namespace
-
-RunConfig config_of(const SettingsText& given_tree, const std::filesystem::path& folder, StepRanks size) {
+ReportedConfig reported(const SettingsText& given_tree, const std::filesystem::path& folder, StepRanks size) {
   SettingsText tree = given_tree;
   RunConfig config = read_config(tree, folder);
   std::shared_ptr<deepspeed::Report> report;
@@ -283,9 +281,14 @@ RunConfig config_of(const SettingsText& given_tree, const std::filesystem::path&
   });
   if (!take_adapter_settings(config.lora, tree) && !given("lora", "target_modules")) choose_targets(config);
   note_places(config.data, tree);
-  config.report = std::move(report);
-  settle_report(config);
-  return config;
+  if (report) settle_report(*report, config);
+  return {std::move(config), std::move(report)};
+}
+
+}  // namespace
+
+RunConfig config_of(const SettingsText& tree, const std::filesystem::path& folder, StepRanks size) {
+  return reported(tree, folder, size).config;
 }
 
 RunConfig parse_config(const std::string& text, const std::string& name, const std::filesystem::path& folder,
@@ -300,9 +303,12 @@ SettingsText read_settings_tree(const std::filesystem::path& file,
 
 RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides,
                       StepRanks size) {
-  RunConfig config = config_of(read_settings_tree(file, overrides), file.parent_path(), size);
-  config.file = file;
-  return config;
+  return load_reported(file, overrides, size).config;
+}
+
+ReportedConfig load_reported(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+                             StepRanks size) {
+  return reported(read_settings_tree(file, overrides), file.parent_path(), size);
 }
 
 void settle_offload(SettingsText& tree, const std::string& path) {

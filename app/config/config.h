@@ -123,7 +123,6 @@ struct TuneConfig {
   }
 };
 
-enum class Int8Part : std::uint8_t { none, head, linears };
 enum class FinetuningType : std::uint8_t { lora, full };
 constexpr auto words(FinetuningType) {
   using enum FinetuningType;
@@ -152,12 +151,7 @@ struct RunConfig {
   TuneConfig tune;
   JsonText deepspeed;
 
-  std::shared_ptr<deepspeed::Report> report;  // verdicts on the keys of DeepSpeed's file; null: none is used
-  std::filesystem::path file;                 // the configuration file, as the user wrote its path
-  bool usual_rate = false;                    // the learning rate is the objective's default
-  bool trains = true;                         // false: the command only computes
-  Int8Part int8 = Int8Part::none;             // weights in 8 bits, for a command that answers
-  Sums sums = Sums::in_one_order;             // any order: an answering command quantizes its weights
+  bool usual_rate = false;  // the learning rate is the objective's default
 
   bool on_gpu() const { return device == Device::Kind::cuda; }
   DType dtype() const { return training.dtype(on_gpu()); }  // dtype of activations and of frozen weights
@@ -207,6 +201,14 @@ struct StepRanks {
 // line and name; throws deepspeed::Refused if DeepSpeed's file is refused.
 RunConfig load_config(const std::filesystem::path& file, const std::vector<std::string>& overrides,
                       StepRanks size = {});
+
+// A configuration, and the report on DeepSpeed's file; null: no such file was given.
+struct ReportedConfig {
+  RunConfig config;
+  std::shared_ptr<deepspeed::Report> deepspeed;
+};
+ReportedConfig load_reported(const std::filesystem::path& file, const std::vector<std::string>& overrides,
+                             StepRanks size = {});
 
 // Reads a configuration from a text. Errors call it `name`; relative paths in it are relative to `folder`.
 RunConfig parse_config(const std::string& text, const std::string& name, const std::filesystem::path& folder,

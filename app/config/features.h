@@ -5,6 +5,7 @@
 
 #include "app/config/together.h"
 #include "data/efficiency/schedule.h"
+#include "engine/train/optimizers/list.h"
 
 namespace ft::feature {
 
@@ -156,7 +157,7 @@ inline constexpr Feature kFlopsProfiler{
 inline constexpr Feature kWholeSteps{
     .name = "Adafactor, Muon or 1-bit Adam",
     .set = "training.optim=adafactor",
-    .on = [](const RunConfig& c, int) { return looks_at_whole(c.training.optim); },
+    .on = [](const RunConfig& c, int) { return c.training.optim->whole; },
 };
 
 // Optimizers whose states belong to blocks of elements or to whole matrices.
@@ -165,21 +166,21 @@ inline constexpr Feature kWideStates{
     .set = "training.optim=adafactor",
     .on =
         [](const RunConfig& c, int) {
-          const Optim o = unpaged(c.training.optim);
-          return looks_at_whole(o) || o == Optim::adamw_8bit || o == Optim::lion_8bit;
+          const Optim o = c.training.optim->unpaged();
+          return o->whole || o == &optimizers::kAdamW8bit || o == &optimizers::kLion8bit;
         },
 };
 
 inline constexpr Feature kOneBit{
     .name = "1-bit Adam",
     .set = "training.optim=onebit_adam",
-    .on = [](const RunConfig& c, int) { return c.training.optim == Optim::onebit_adam; },
+    .on = [](const RunConfig& c, int) { return c.training.optim == &optimizers::kOneBitAdam; },
 };
 
 inline constexpr Feature kEarlyStages{
     .name = "1-bit Adam",
     .set = "training.optim=onebit_adam",
-    .on = [](const RunConfig& c, int) { return last_stage(c.training.optim) < 2; },
+    .on = [](const RunConfig& c, int) { return c.training.optim->last_stage < 2; },
 };
 
 inline constexpr Feature kPaged{
@@ -187,7 +188,7 @@ inline constexpr Feature kPaged{
     .set = "device=cuda zero_optimization.stage=1 training.optim=paged_adamw_32bit",
     .on =
         [](const RunConfig& c, int) {
-          return is_paged(c.training.optim) && c.on_gpu() &&
+          return c.training.optim->paged_of && c.on_gpu() &&
                  c.zero_optimization.offload_optimizer.device == OffloadDevice::none;
         },
 };
@@ -195,7 +196,7 @@ inline constexpr Feature kPaged{
 inline constexpr Feature kNotAdam{
     .name = "an optimizer other than AdamW",
     .set = "training.optim=sgd",
-    .on = [](const RunConfig& c, int) { return unpaged(c.training.optim) != Optim::adamw; },
+    .on = [](const RunConfig& c, int) { return c.training.optim->unpaged() != &optimizers::kAdamW; },
 };
 
 inline constexpr Feature kCoupledDecay{
@@ -214,20 +215,13 @@ inline constexpr Feature kLateGroups{
         },
 };
 
-inline constexpr Feature kPlateau{
-    .name = "reduce_lr_on_plateau",
+inline constexpr Feature kByEvaluations{
+    .name = "a schedule by evaluations",
     .set =
         "data.val_set_size=0.1 "
         "evaluation.eval_strategy=steps "
         "training.lr_scheduler_type=reduce_lr_on_plateau",
-    .on = [](const RunConfig& c,
-             int) { return c.training.lr_scheduler_type == LrScheduler::reduce_lr_on_plateau; },
-};
-
-inline constexpr Feature kGreedy{
-    .name = "the greedy schedule",
-    .set = "data.val_set_size=0.1 evaluation.eval_strategy=steps training.lr_scheduler_type=greedy",
-    .on = [](const RunConfig& c, int) { return c.training.lr_scheduler_type == LrScheduler::greedy; },
+    .on = [](const RunConfig& c, int) { return c.training.lr_scheduler_type->evaluated != nullptr; },
 };
 
 // Objectives

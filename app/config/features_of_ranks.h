@@ -133,7 +133,7 @@ inline constexpr Feature kMoved{
           };
           return moves(c.zero_optimization.offload_param, c.on_gpu()) ||
                  moves(states, c.on_gpu() || states.delayed_update) ||
-                 (c.on_gpu() && is_paged(c.training.optim));
+                 (c.on_gpu() && c.training.optim->paged_of);
         },
 };
 

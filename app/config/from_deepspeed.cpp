@@ -50,8 +50,8 @@ std::shared_ptr<deepspeed::Report> take_deepspeed(SettingsText& tree, const RunC
   return std::make_shared<deepspeed::Report>(std::move(report));
 }
 
-void settle_report(const RunConfig& config) {
-  if (config.report) deepspeed::settle(*config.report, in_effect(config));
+void settle_report(deepspeed::Report& report, const RunConfig& config) {
+  deepspeed::settle(report, in_effect(config));
 }
 
 }  // namespace ft

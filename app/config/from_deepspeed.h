@@ -12,7 +12,7 @@ namespace ft {
 std::shared_ptr<deepspeed::Report> take_deepspeed(SettingsText& tree, const RunConfig& config,
                                                   const std::filesystem::path& folder, StepRanks size);
 
-// Fills in the values of "auto" in config.report, except values that need the run's data.
-void settle_report(const RunConfig& config);
+// Fills in the values of "auto" in the report, except values that need the run's data.
+void settle_report(deepspeed::Report&, const RunConfig&);
 
 }  // namespace ft

@@ -64,7 +64,7 @@ Group offload() {
            {"activations", "training.gradient_checkpointing=offload"}}};
 }
 
-Group objectives() {
+Group objective_group() {
   const std::string rewarded = "objective.reward_funcs=exact_match objective.type=";
   Group g{"Objectives", false, each("objective.type", {"sft"})};
   g.choices.push_back({"distill", "objective.teacher_model_name_or_path=t objective.type=distill"});
@@ -77,7 +77,7 @@ Group objectives() {
   return g;
 }
 
-Group optimizers() {
+Group optimizer_group() {
   Group g{"Optimizers", false, each("training.optim", {"adamw", "adamw_8bit"})};
   g.choices.push_back(
       {"paged adamw", "device=cuda zero_optimization.stage=1 training.optim=paged_adamw_32bit"});
@@ -272,8 +272,9 @@ Each pair of choices is in one grid: that of the choice that comes first on this
 all columns of a grid have no row there: they are named below it.
 
 )";
-  const std::vector<Group> groups{axes(),    zero(),       offload(), objectives(), optimizers(),
-                                  methods(), precisions(), devices(), data()};
+  const std::vector<Group> groups{
+      axes(),       zero(),    offload(), objective_group(), optimizer_group(), methods(),
+      precisions(), devices(), data()};
   for (std::size_t i = 0; i < groups.size(); ++i) out += grid(groups, i);
   const auto settled = clashes();
   out += "## The pairs\n\nft refuses both at once, with exit code 2:\n\n" + pair_list(settled, 1);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/assembly/engine.h"
+#include "app/run/run.h"
 #include "engine/files/convert.h"
 #include "engine/ops/ops.h"
 
@@ -30,17 +30,15 @@ Batch probe_batch(std::int64_t tokens, std::int64_t vocab) {
 std::vector<float> probe_logits(const BuiltModel& b, std::int64_t tokens) {
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   b.model().visit(freeze);
-  auto ops = make_ops({});
-  PlanRequest request{.dtype = b.dtype, .adapter = b.lora, .workspace = ops->workspace()};
-  request.eval = {{.tokens = tokens,
-                   .targets = tokens,
-                   .sequences = 1,
-                   .longest = tokens,
-                   .source_tokens = tokens,
-                   .longest_source = tokens}};
-  const Plan plan = plan_run(b.model(), request);
-  require_memory(plan.memory, *ops, "end other programs, or use a machine with more memory");
-  Engine engine(std::move(ops), nullptr, b, request, plan);
+  Run run(b);
+  run.request().eval = {{.tokens = tokens,
+                         .targets = tokens,
+                         .sequences = 1,
+                         .longest = tokens,
+                         .source_tokens = tokens,
+                         .longest_source = tokens}};
+  run.plan("end other programs, or use a machine with more memory");
+  Engine& engine = run.start();
   engine.context.train = false;
   const std::int64_t V = b.made.info.vocab_size;
   const Buffer memory = engine.ops->allocate(tokens * V * size_of(b.dtype));

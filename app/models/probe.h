@@ -1,4 +1,4 @@
-// The same few tokens through two models: do they compute the same function?
+// Compares the logits of two models for a few tokens, to find out if they compute the same function.
 #pragma once
 #include <vector>
 

@@ -20,7 +20,6 @@ constexpr std::int64_t kCopied = std::int64_t{1} << 20;  // elements copied at o
 
 RunConfig config_of(const QuantizeArgs& args) {
   RunConfig c;
-  c.trains = false;
   c.model.model_name_or_path = args.model;
   prepare_base(c.model);
   if (lora::stored_four_bit_plan(join_path(c.model.folder(), "config.json")))
@@ -111,7 +110,7 @@ Exit quantize(const QuantizeArgs& args) {
     throw UserError(Exit::config, str("--output: ", args.output, " already exists; give another folder"));
   Screen screen(Screen::standard_error());
   const RunConfig config = config_of(args);
-  const BuiltModel built = build_model(config, Weights::check);
+  const BuiltModel built = build_model(config, Weights::check, {}, {.work = Work::compute});
   show_warnings(screen, built);
   const Quantizer quantizer(built);
   StagedFolder folder(args.output);

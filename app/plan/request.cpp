@@ -1,9 +1,9 @@
 #include "app/plan/request.h"
 
-#include "app/answers/answers.h"
 #include "app/assembly/engine.h"
 #include "app/assembly/sequence_parallel.h"
 #include "app/ranks/ranks.h"
+#include "app/rollouts/answer_test.h"
 #include "app/rollouts/sampling.h"
 #include "engine/ops/ops.h"
 #include "engine/train/optimizers/optimizer.h"

@@ -4,6 +4,7 @@
 
 #include "app/config/together.h"
 #include "app/ranks/ranks.h"
+#include "engine/train/optimizers/list.h"
 
 namespace ft {
 
@@ -63,9 +64,10 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
         }))
       ways.back().cost = cost;
   };
-  const Optim now = unpaged(c.training.optim);
-  optimizer(Optim::adamw_8bit, now == Optim::adamw, "states in 8 bits: the same training but for rounding");
-  optimizer(Optim::adafactor, now == Optim::adamw || now == Optim::adamw_8bit,
+  using namespace optimizers;
+  const Optim now = c.training.optim->unpaged();
+  optimizer(&kAdamW8bit, now == &kAdamW, "states in 8 bits: the same training but for rounding");
+  optimizer(&kAdafactor, now == &kAdamW || now == &kAdamW8bit,
             "no momentum: another training, with a learning rate of its own");
   way("finetuning_type=lora", training && c.finetuning_type == FinetuningType::full,
       [](RunConfig& to) { to.finetuning_type = FinetuningType::lora; });

@@ -1,4 +1,4 @@
-// A profile for programs: every module by its whole name.
+// Writes a profile as JSON, with the full name of every module.
 #include <nlohmann/json.hpp>
 
 #include "app/profile/step_profile.h"

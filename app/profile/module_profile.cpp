@@ -5,7 +5,7 @@
 namespace ft {
 namespace {
 
-// The module of a label, which may be a parameter's name.
+// Returns the module of a label, which is the name of a module or of a parameter.
 std::string_view module_of(std::string_view label) {
   for (const std::string_view of_parameter :
        {".weight", ".bias", ".absmax", ".nested_absmax", ".nested_offset"})
@@ -13,7 +13,7 @@ std::string_view module_of(std::string_view label) {
   return label;
 }
 
-// An adapter's matrices belong to the Linear that carries it.
+// Returns the module of a parameter. An adapter's matrices belong to the Linear that it adapts.
 std::string_view module_of_parameter(std::string_view name) {
   constexpr std::string_view kOfPeft = "base_model.model.";
   if (name.starts_with(kOfPeft)) name.remove_prefix(kOfPeft.size());
@@ -27,7 +27,7 @@ ModuleProfile& part_of(ModuleProfile& whole, const std::string& name) {
   return at != whole.parts.end() ? *at : whole.parts.emplace_back(ModuleProfile{.name = name});
 }
 
-// f(module) for the root, and for each on the way to `name`.
+// Calls f(module) for the root and for each module on the path to `name`. Adds those that are missing.
 void on_the_way(ModuleProfile& root, std::string_view name, const auto& f) {
   ModuleProfile* at = &root;
   f(*at);
@@ -50,7 +50,8 @@ void add(ModuleProfile& to, const ModuleProfile& m) {
 
 bool is_number(std::string_view s) { return !s.empty() && s.find_first_not_of("0123456789") == s.npos; }
 
-// Adds m's parts, which go by `name` from here on, to those of `to`.
+// Adds the parts of m to those in `to`, level by level. A number in a name becomes *, so that the elements of
+// a list become one part. name: the name of `to`.
 void fold(ModuleProfile& to, const ModuleProfile& m, const std::string& name) {
   for (const ModuleProfile& part : m.parts) {
     const std::string_view own = part.own_name();

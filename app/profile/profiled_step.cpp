@@ -7,13 +7,13 @@
 
 namespace ft {
 
-ProfiledStep::ProfiledStep(Ops& ops, Model& model, CommunicationNotes& notes,
-                           const FlopsProfilerConfig& config, To to)
-    : trace_(ops, {.calls = true}), model_(model), notes_(notes), config_(config), to_(std::move(to)) {
-  constexpr std::int64_t kTurns = 4096;  // from phase to phase in a step
-  trace_.phases().measure(trace_.stamps(kTurns));
-  trace_.stop();
-  notes_.stop();
+Ops* ProfiledStep::around(Ops& ops) {
+  constexpr std::int64_t kTurns = 4096;  // changes of phase in a step, at most
+  trace_.emplace(ops, TraceWhat{.calls = true});
+  trace_->phases().measure(trace_->stamps(kTurns));
+  trace_->stop();
+  notes_->stop();
+  return &*trace_;
 }
 
 void ProfiledStep::begin(const RunHeader& header) {
@@ -34,24 +34,24 @@ void ProfiledStep::progress(const StepRow& row) {
 
 void ProfiledStep::start(std::int64_t tokens) {
   profile_.tokens = tokens;
-  notes_.start();
-  profile_.phases = trace_.phases().seconds();
-  trace_.start();
+  notes_->start();
+  profile_.phases = trace_->phases().seconds();
+  trace_->start();
 }
 
 void ProfiledStep::finish(const StepRow& row) {
-  trace_.stop();
+  trace_->stop();
   done_ = true;
   profile_.step = row.step;
   profile_.tokens = row.num_input_tokens_seen - profile_.tokens;
-  const Phases::Seconds now = trace_.phases().seconds();
+  const Phases::Seconds now = trace_->phases().seconds();
   for (std::size_t i = 0; i < now.size(); ++i) profile_.phases[i] = now[i] - profile_.phases[i];
-  profile_.modules = profile_of(model_, trace_);
-  profile_.gaps = trace_.gaps();
+  profile_.modules = profile_of(model_, *trace_);
+  profile_.gaps = trace_->gaps();
 
   std::ostringstream timeline;
-  trace_.write_timeline(timeline, notes_.stop());
-  trace_.clear();
+  trace_->write_timeline(timeline, notes_->stop());
+  trace_->clear();
   std::filesystem::create_directories(to_.folder);
   const std::string picture = join_path(to_.folder, "profile.svg");
   write_file(join_path(to_.folder, "trace.json"), timeline.str());

@@ -1,28 +1,31 @@
-// Profiles one step of a run: logging.flops_profiler, ft profile. The steps before it warm up, and run as
-// fast as without.
+// Profiles one step of a run: logging.flops_profiler, ft profile. The steps before it warm up, at full speed.
 #pragma once
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "app/profile/step_profile.h"
+#include "app/run/observer.h"
 #include "engine/ranks/trace_communicator.h"
-#include "engine/train/reports/report.h"
 
 namespace ft {
 
-class ProfiledStep final : public Report {
+class ProfiledStep final : public Observer {
  public:
   struct To {
-    std::string folder;  // of profile.svg and trace.json
+    std::string folder;  // gets profile.svg and trace.json
     std::function<void(const std::string&)> tell;
     int ranks = 1;
-    bool json = false;  // instead of a table
+    bool json = false;  // true: JSON instead of a table
   };
-  // All must outlive it. notes: of the collectives, by the run's communicator.
-  ProfiledStep(Ops& ops, Model& model, CommunicationNotes& notes, const FlopsProfilerConfig& config, To to);
+  // The model and the configuration must outlive this object.
+  ProfiledStep(Model& model, const FlopsProfilerConfig& config, To to)
+      : model_(model), config_(config), to_(std::move(to)) {}
 
-  Ops& ops() { return trace_; }                            // what the run must use
-  void watch(const Arena& saved) { trace_.watch(saved); }  // where the run keeps activations
+  Ops* around(Ops& ops) override;
+  std::shared_ptr<CommunicationObserver> notes() override { return notes_; }
+  void started(const ChangingMemory& memory) override { trace_->watch(memory.saved); }
 
   void begin(const RunHeader& header) override;
   void progress(const StepRow& row) override;
@@ -32,12 +35,12 @@ class ProfiledStep final : public Report {
   void start(std::int64_t tokens);
   void finish(const StepRow& row);
 
-  TraceOps trace_;
+  std::optional<TraceOps> trace_;
   Model& model_;
-  CommunicationNotes& notes_;
+  std::shared_ptr<CommunicationNotes> notes_ = std::make_shared<CommunicationNotes>();
   const FlopsProfilerConfig& config_;
   To to_;
-  StepProfile profile_;  // as far as it is known
+  StepProfile profile_;  // complete after finish()
   bool done_ = false;
 };
 

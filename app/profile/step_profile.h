@@ -1,4 +1,4 @@
-// What one step cost, and how it is shown: as a table for people, as JSON, and as a picture.
+// The costs of one step, and texts of them: a table for people, JSON, and a picture (SVG).
 #pragma once
 #include <string>
 
@@ -10,17 +10,17 @@ namespace ft {
 struct StepProfile {
   std::string run, architecture;
   std::int64_t step = 0, tokens = 0;  // of all ranks
-  int ranks = 1;                      // what follows is of rank 0
-  double peak_flops = 0;              // a second, measured; 0: unknown
-  double recompute_fwd_factor = 0;    // forward passes that count a second time (DeepSpeed's setting)
+  int ranks = 1;                      // the members below are rank 0's
+  double peak_flops = 0;              // FLOP/s of one rank, measured; 0: unknown
+  double recompute_fwd_factor = 0;    // part of the forward FLOPs to count twice (DeepSpeed's setting)
   Phases::Seconds phases{};
-  double gaps = 0;  // seconds between operations, in which the device has nothing to do
+  double gaps = 0;  // seconds between operations, when the device is idle
   ModuleProfile modules;
 
   double seconds(Phase p) const { return phases[static_cast<std::size_t>(p)]; }
   double seconds() const;  // of the step
   double flops() const { return modules.flops() + recompute_fwd_factor * modules.forward.flops; }
-  // As a share of the machine's limit; 0: unknown.
+  // Returns the FLOP/s as a share of peak_flops; 0: unknown.
   double share_of_peak(double flops, double seconds) const {
     return seconds > 0 && peak_flops > 0 ? flops / seconds / peak_flops : 0;
   }
@@ -32,7 +32,7 @@ inline constexpr std::array kStepPhases{Phase::data,     Phase::forward, Phase::
 
 std::string as_text(const StepProfile&, const FlopsProfilerConfig&);
 std::string as_json(const StepProfile&);
-// Bars as wide as the time they took, parts below what they are part of.
+// Draws bars as wide as their time, with the parts of a module below it.
 std::string as_svg(const StepProfile&);
 
 }  // namespace ft

@@ -1,5 +1,5 @@
-// The drawing. Coordinates are pixels; colours are CSS classes, so that the viewer's dark or light scheme
-// chooses them.
+// Draws a profile as SVG. Coordinates are pixels; colours are CSS classes, so that the viewer's dark or light
+// scheme chooses them.
 #include <algorithm>
 
 #include "app/plot/svg.h"
@@ -11,7 +11,7 @@ namespace ft {
 namespace {
 
 constexpr double kWidth = 1200, kLeft = 20, kTop = 84, kRow = 26, kLetter = 6.6;
-constexpr double kThinnest = 0.8;  // what is thinner is not drawn
+constexpr double kThinnest = 0.8;  // thinner bars are not drawn
 
 constexpr const char* kStyle = R"(<style>
 text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-serif;fill:#1f2328}

@@ -1,4 +1,4 @@
-// A profile as tables for people: layers are added up.
+// Writes a profile as tables for people, with layers added up.
 #include <algorithm>
 
 #include "app/profile/step_profile.h"
@@ -10,7 +10,7 @@ namespace ft {
 namespace {
 
 std::string ms(double seconds) { return seconds > 0 ? show::digits(seconds * 1e3) : "-"; }
-// 12.3 G
+// Returns a text such as "12.3 G".
 std::string big(double n) {
   constexpr std::array<std::pair<double, const char*>, 5> kUnits{
       {{1e15, " P"}, {1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}}};
@@ -40,7 +40,7 @@ std::string phases_table(const StepProfile& p) {
   return t.text();
 }
 
-// The modules with the most time at each depth.
+// Lists the modules with the most time at each depth.
 std::string top_table(const StepProfile& p, const ModuleProfile& modules, std::int64_t most) {
   std::vector<std::vector<const ModuleProfile*>> depths;
   each_module(modules, [&](const ModuleProfile& m, std::int64_t depth) {

@@ -43,7 +43,7 @@ ZeroConfig at_stage(ZeroConfig z, int stage) {
 void set_homes(ZeroOptions& options, const RunConfig& config) {
   ZeroConfig z = config.zero_optimization;
   const bool pages =
-      is_paged(config.training.optim) && config.on_gpu() && z.offload_optimizer.device == OffloadDevice::none;
+      config.training.optim->paged_of && config.on_gpu() && z.offload_optimizer.device == OffloadDevice::none;
   if (pages) z.offload_optimizer.device = OffloadDevice::cpu;
   const bool gpu = config.on_gpu();
   options.params_home = home_of(z.offload_param, "offload_param", gpu);

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "app/answers/generation.h"
 #include "app/rollouts/online.h"
+#include "app/rollouts/prompt.h"
 #include "app/rollouts/reward_command.h"
 #include "app/rollouts/sampling.h"
 #include "data/tokenizers/new_tokens.h"

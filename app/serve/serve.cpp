@@ -66,12 +66,11 @@ void check_exposure(const ServeArgs& args) {
 }
 
 // Starts the engine with the model's weights and its adapters' weights.
-std::unique_ptr<Engine> start_engine(Answerer& a, const GenerationShape& shape,
-                                     const lora::AdapterChoice& adapters) {
+Engine& start_engine(Answerer& a, const GenerationShape& shape, const lora::AdapterChoice& adapters) {
   auto base = std::move(a.built.base);  // else start_engine loads all weights from it
-  auto engine = start_engine(a, shape);
+  Engine& engine = start_engine(a, shape);
   a.built.base = std::move(base);
-  engine->store.load([&, own = a.built.reader()](const Parameter& p, Tensor y, std::int64_t first) {
+  engine.store.load([&, own = a.built.reader()](const Parameter& p, Tensor y, std::int64_t first) {
     adapters.has(p) ? adapters.read(p, y, first) : own(p, y, first);
   });
   return engine;
@@ -122,7 +121,7 @@ Exit serve(const ServeArgs& args) {
   Screen screen(Screen::standard_error());
   check_exposure(args);
   const std::string key = args.key_file.empty() ? "" : read_api_key(args.key_file);
-  Answerer a = open_answerer(args);
+  Answerer a(args);
   show_warnings(screen, a.built);
   if (a.config.generation.num_beams > 1)
     throw UserError(Exit::config,
@@ -136,8 +135,8 @@ Exit serve(const ServeArgs& args) {
   a.built.lora = !named.empty();
 
   const GenerationShape shape = shape_of(a);
-  const auto engine = start_engine(a, shape, adapters);
-  Generator generator(engine->context, engine->store, a.built.model(), shape, a.chooser());
+  Engine& engine = start_engine(a, shape, adapters);
+  Generator generator(engine.context, engine.store, a.built.model(), shape, a.chooser());
   generator.before_each_pass([&](std::span<const AdapterRows> rows) { adapters.set_rows(rows); });
 
   Log log(screen);

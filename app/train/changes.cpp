@@ -66,7 +66,7 @@ std::optional<Optim> optim_of(const Json& tree) {
 // True if the two runs have the same optimizer, or one has its paged form.
 bool same_optimizer(const Json& a, const Json& b) {
   const auto one = optim_of(a), other = optim_of(b);
-  return one && other && unpaged(*one) == unpaged(*other);
+  return one && other && (*one)->unpaged() == (*other)->unpaged();
 }
 
 Json saved_settings(const Checkpoint& checkpoint) {

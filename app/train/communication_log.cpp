@@ -94,7 +94,7 @@ std::string CommunicationSums::json(const std::string& ranks) const {
 }
 
 void CommunicationLog::print_recent() {
-  for (const Communicated& c : sums_.take_recent())
+  for (const Communicated& c : sums_->take_recent())
     screen_.line(str(c.what, "  ", size(c.bytes), "  ", ms(c.seconds), " ms  ",
                      bandwidth(static_cast<double>(bus_bytes(c)), c.seconds), " Gbit/s",
                      c.where.empty() ? "" : "  ", c.where));
@@ -103,9 +103,9 @@ void CommunicationLog::print_recent() {
 void CommunicationLog::end(const Summary&) {
   print_recent();
   if (ranks_.empty()) return screen_.line("logging.comms_logger: one rank has nobody to talk to");
-  write_file(join_path(folder_, "communication.json"), sums_.json(ranks_));
+  write_file(join_path(folder_, "communication.json"), sums_->json(ranks_));
   screen_.line(str("\ncommunication of rank 0 of ", ranks_));
-  std::istringstream table(sums_.table());
+  std::istringstream table(sums_->table());
   for (std::string row; std::getline(table, row);) screen_.line(row, Screen::kWhole);
 }
 

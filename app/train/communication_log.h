@@ -2,20 +2,20 @@
 // Prints a table at the end, and writes communication.json into the run's folder.
 #pragma once
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "app/run/observer.h"
 #include "app/screen/screen.h"
 #include "engine/ranks/trace_communicator.h"
 #include "engine/train/reports/config.h"
-#include "engine/train/reports/report.h"
 
 namespace ft {
 
-// Sums of the collectives that the communicator reports. This object must outlive the communicator; `config`
-// must outlive this object.
+// Sums of the collectives that the communicator reports. `config` must outlive this object.
 class CommunicationSums final : public CommunicationObserver {
  public:
   explicit CommunicationSums(const CommsLoggerConfig& config) : config_(config) {}
@@ -40,11 +40,13 @@ class CommunicationSums final : public CommunicationObserver {
   std::vector<Communicated> recent_;
 };
 
-class CommunicationLog final : public Report {
+class CommunicationLog final : public Observer {
  public:
-  // All arguments must outlive this object.
-  CommunicationLog(Screen& screen, CommunicationSums& sums, std::string folder)
-      : screen_(screen), sums_(sums), folder_(std::move(folder)) {}
+  // The screen and the settings must outlive it.
+  CommunicationLog(Screen& screen, const CommsLoggerConfig& config, std::string folder)
+      : screen_(screen), sums_(std::make_shared<CommunicationSums>(config)), folder_(std::move(folder)) {}
+
+  std::shared_ptr<CommunicationObserver> counts() override { return sums_; }
 
   void begin(const RunHeader& header) override { ranks_ = header.ranks; }
   void progress(const StepRow&) override { print_recent(); }
@@ -54,7 +56,7 @@ class CommunicationLog final : public Report {
   void print_recent();
 
   Screen& screen_;
-  CommunicationSums& sums_;
+  std::shared_ptr<CommunicationSums> sums_;
   std::string folder_, ranks_;
 };
 

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "app/assembly/engine.h"
 #include "app/plan/request.h"
-#include "app/plan/ways_out.h"
 #include "engine/files/file.h"
 #include "engine/ops/ops.h"
 #include "lora/eva.h"
@@ -16,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMostBatches = 1000;
 
-// Nothing of a model is trained while it lives.
+// Freezes all parameters of a model as long as this object lives.
 class Frozen {
  public:
   explicit Frozen(Model& model) {
@@ -36,7 +34,7 @@ class Frozen {
   std::vector<Parameter*> trained_;
 };
 
-// The rows of x that count, one after another.
+// Returns these rows of x, one after another.
 std::vector<float> rows_of(const Tensor& x, const std::vector<std::int64_t>& rows) {
   std::vector<float> out;
   out.reserve(rows.size() * static_cast<std::size_t>(x.cols()));
@@ -52,7 +50,7 @@ std::vector<std::int64_t> rows_that_count(const std::vector<std::int32_t>& label
   return rows;
 }
 
-// The training data in the order of its first epoch, without padding.
+// Returns batches of the training data in the order of its first epoch, without padding.
 Batcher batches_of(const BuiltData& data) {
   BatcherOptions options = data.train->options();
   options.pad_to = 0;
@@ -70,11 +68,11 @@ std::vector<lora::Eva::Layer> layers_of(const BuiltModel& b) {
 
 struct Begun {
   std::vector<std::int64_t> ranks;    // (linears)
-  std::vector<std::vector<float>> a;  // of those that have one
+  std::vector<std::vector<float>> a;  // A of the linears with a rank above 0
   std::int64_t batches = 0;
 };
 
-// Batches, again and again, until the components hold still.
+// Passes over the batches, repeatedly, until the principal components of all linears are stable.
 Begun look(const Pass& pass, Objective& objective, const Batcher& data, lora::Watch& watch, lora::Eva& eva,
            const lora::EvaConfig& config, lora::Watch::See& see, Working& working, std::size_t linears) {
   const std::int64_t n = data.batches_per_epoch();
@@ -123,15 +121,15 @@ Begun look(const Pass& pass, Objective& objective, const Batcher& data, lora::Wa
   return begun;
 }
 
-Begun look_at_data(const RunConfig& config, BuiltModel& b, const BuiltObjective& objective,
-                   const BuiltData& data, const Ranks& ranks, std::unique_ptr<Ops>& ops,
-                   std::unique_ptr<Communicator>& comm, Screen& screen) {
-  const Batcher batches = batches_of(data);
+Begun look_at_data(Run& run, Screen& screen) {
+  BuiltModel& b = run.built;
+  const Batcher batches = batches_of(run.data);
   lora::Watch::See see;
   lora::Watch watch(b.model(), b.attached, [&](std::size_t i, const Tensor& x) { see(i, x); });
   const std::vector<lora::Eva::Layer> layers = layers_of(b);
   const Frozen frozen(b.model());
-  PlanRequest request = plan_request(config, b, objective, data, ops->workspace(), ranks.grid);
+  PlanRequest request =
+      plan_request(run.config, b, run.objective, run.data, run.ops().workspace(), run.ranks.grid);
   request.zero = frozen_options(request);
   request.states = no_states;
   request.optimizer = nullptr;
@@ -140,23 +138,19 @@ Begun look_at_data(const RunConfig& config, BuiltModel& b, const BuiltObjective&
   request.generation.clear();
   request.inputs_on_host = false;
   request.costs = Costs::none;
-  const Plan plan = plan_run(b.model(), request);
-  require_memory(plan.memory, *ops, advice_on_memory(config, false), ranks.local_size);
-  Engine engine(std::move(ops), std::move(comm), b, request, plan);
-  engine.context.train = false;
   Begun begun;
-  {
+  run.before(request, [&](Engine& engine) {
+    engine.context.train = false;
     lora::Eva eva(layers, b.lora_config.eva_config, engine.grid.zero());
     Working working(screen, "eva: looking at what linears read", "linears");
-    begun = look(engine.pass(b.model()), *objective.objective, batches, watch, eva, b.lora_config.eva_config,
-                 see, working, layers.size());
-  }
-  ops = std::move(engine.ops);  // which what is left of the engine still uses
-  comm = std::move(engine.comm);
+    begun = look(engine.pass(b.model()), *run.objective.objective, batches, watch, eva,
+                 b.lora_config.eva_config, see, working, layers.size());
+  });
   return begun;
 }
 
-// The configuration in the checkpoint, whose adapters have seen the data.
+// Returns the configuration with the ranks and targets that a checkpoint of the run got from the data. Throws
+// UserError (checkpoint) if the checkpoint has another r or lora_alpha.
 lora::LoraConfig as_saved(const lora::LoraConfig& config, const std::string& checkpoint) {
   const std::string file = join_path(checkpoint, "adapter_config.json");
   const lora::LoraConfig saved = lora::read_adapter_config(file, Exit::checkpoint).lora;
@@ -177,16 +171,15 @@ std::string text_of(const Begun& begun) {
 
 }  // namespace
 
-void begin_from_data(const RunConfig& config, BuiltModel& b, const BuiltObjective& objective,
-                     const BuiltData& data, const Ranks& ranks, const RunFolder& folder,
-                     std::unique_ptr<Ops>& ops, std::unique_ptr<Communicator>& comm, Screen& screen) {
+void begin_from_data(Run& run, const RunFolder& folder, Screen& screen) {
+  BuiltModel& b = run.built;
   if (!begins_from_data(b)) return;
   if (const NewestCheckpoint found = folder.found(); found.checkpoint)
-    return begin_as(b, config, as_saved(b.lora_config, found.checkpoint->path), {});
-  Begun begun = look_at_data(config, b, objective, data, ranks, ops, comm, screen);
-  if (ranks.root() && config.logging.progress != ProgressStyle::none) screen.line(text_of(begun));
+    return begin_as(b, run.config, as_saved(b.lora_config, found.checkpoint->path), {});
+  Begun begun = look_at_data(run, screen);
+  if (run.progress() != ProgressStyle::none) screen.line(text_of(begun));
   const lora::Origin origin = origin_of(b.made.info, nullptr);
-  begin_as(b, config, lora::redistributed(b.lora_config, b.attached, begun.ranks, origin),
+  begin_as(b, run.config, lora::redistributed(b.lora_config, b.attached, begun.ranks, origin),
            std::move(begun.a));
 }
 

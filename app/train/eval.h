@@ -9,7 +9,7 @@
 namespace ft {
 
 struct EvalArgs : ConfigArgs {
-  std::string adapter;  // empty: the model alone, or with lora.adapter_name_or_path
+  std::string adapter;  // empty: lora.adapter_name_or_path, or none
   std::int64_t answers = 0;
   bool json = false;
 };

@@ -14,15 +14,15 @@ void MemoryBreakdown::Used::most(const Used& other) {
   scratch = std::max(scratch, other.scratch);
 }
 
-void MemoryBreakdown::watch(Phases& phases, Arena& saved, Arena& scratch) {
-  phases.watch([this, &saved, &scratch](Phase phase) {
-    const Used used{saved.recent_peak(), scratch.recent_peak()};
+void MemoryBreakdown::begin(const RunHeader&) {
+  memory_->phases.watch([this](Phase phase) {
+    const Used used{memory_->saved.recent_peak(), memory_->scratch.recent_peak()};
     recent_[static_cast<std::size_t>(phase)].most(used);
     all_[static_cast<std::size_t>(phase)].most(used);
   });
 }
 
-Measures MemoryBreakdown::row() {
+Measures MemoryBreakdown::columns() {
   Measures columns;
   for (const Phase phase : kShown) {
     const Used& used = recent_[static_cast<std::size_t>(phase)];

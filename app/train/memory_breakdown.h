@@ -2,24 +2,23 @@
 // reserved before the first step and stay; activations and scratch grow and shrink.
 #pragma once
 #include <array>
+#include <optional>
 
+#include "app/run/observer.h"
 #include "app/screen/screen.h"
-#include "engine/core/arena.h"
-#include "engine/ops/phases.h"
-#include "engine/train/reports/report.h"
 
 namespace ft {
 
-class MemoryBreakdown final : public Report {
+class MemoryBreakdown final : public Observer {
  public:
   explicit MemoryBreakdown(Screen& screen) : screen_(screen) {}
 
-  // Watches the arenas at each change of phase. All arguments must outlive this object, and the last change
-  // of phase must come before the end of the arenas.
-  void watch(Phases& phases, Arena& saved, Arena& scratch);
+  // The memory must outlive this object, and the last change of phase must come before the end of the arenas.
+  void started(const ChangingMemory& memory) override { memory_.emplace(memory); }
+  void begin(const RunHeader&) override;  // starts counting; passes before the run are not counted
 
   // Returns the largest bytes since the last row: memory/forward_activations and so on.
-  Measures row();
+  Measures columns() override;
   void end(const Summary& summary) override;  // prints the largest of the complete run
 
  private:
@@ -32,6 +31,7 @@ class MemoryBreakdown final : public Report {
   using ByPhase = std::array<Used, words(Phase{}).size()>;
 
   Screen& screen_;
+  std::optional<ChangingMemory> memory_;
   ByPhase recent_{}, all_{};
 };
 

@@ -2,17 +2,11 @@
 
 #include <iostream>
 
-#include "app/assembly/built_data.h"
-#include "app/assembly/engine.h"
 #include "app/files/model_files.h"
-#include "app/plan/planned.h"
-#include "app/plan/request.h"
-#include "app/plan/ways_out.h"
 #include "app/profile/profiled_step.h"
+#include "app/run/run.h"
 #include "app/train/reference.h"
-#include "app/train/teach.h"
-#include "engine/ops/ops.h"
-#include "engine/train/trainer.h"
+#include "app/train/trainer_parts.h"
 
 namespace ft {
 namespace {
@@ -26,6 +20,26 @@ RunConfig only_steps(RunConfig config) {
   return config;
 }
 
+Observers profiler(const Run& run, bool json) {
+  Observers all;
+  all.push_back(std::make_unique<ProfiledStep>(
+      run.built.model(), run.config.logging.flops_profiler,
+      ProfiledStep::To{.folder = run.config.training.output_dir,
+                       .tell = [](const std::string& text) { std::cout << text << "\n"; },
+                       .ranks = run.ranks.size,
+                       .json = json}));
+  return all;
+}
+
+RunHeader header(Run& run) {
+  RunHeader head;
+  head.run_name = run.config.logging.run_name.value_or("");
+  head.output = run.config.training.output_dir;
+  head.architecture = run.built.made.info.architecture;
+  head.peak_flops = run.ops().peak_flops(run.built.dtype) * run.ranks.size;
+  return head;
+}
+
 }  // namespace
 
 Exit profile(const ProfileArgs& args) {
@@ -35,64 +49,28 @@ Exit profile(const ProfileArgs& args) {
     throw UserError(Exit::config,
                     "objective: ft profile does not generate answers; logging.flops_profiler "
                     "profiles a step of ft train");
-  const Ranks ranks = find_ranks(config);
+  Run run(config);
+  const Ranks& ranks = run.ranks;
   if (ranks.grid.pipeline > 1)
     throw UserError(
         Exit::config,
         "distributed.pipeline_parallel_size: ft profile knows of one micro-batch at a time; leave it "
         "out, or look at ft train --trace");
-  Screen screen(Screen::standard_error(ranks.root() ? config.logging.progress : ProgressStyle::none));
-  BuiltModel built = build_model(config, Weights::check, ranks.part());
-  const BuiltObjective objective = build_objective(config, built, Weights::check);
-  BuiltData data = read_data(config, built, ranks.grid.data, screen);
-  if (objective.taught) require_taught(*objective.taught, data);
-  auto ops = make_run_ops(config, ranks.gpu);
-  CommunicationNotes notes;
-  std::unique_ptr<Report> report = std::make_unique<Report>();
-  ProfiledStep* profiled = nullptr;  // set on rank 0
-  if (ranks.root()) {
-    auto own = std::make_unique<ProfiledStep>(
-        *ops, built.model(), notes, config.logging.flops_profiler,
-        ProfiledStep::To{.folder = config.training.output_dir,
-                         .tell = [](const std::string& text) { std::cout << text << "\n"; },
-                         .ranks = ranks.size,
-                         .json = args.json});
-    profiled = own.get();
-    report = std::move(own);
-  }
-  auto comm = make_communicator(ranks, *ops, config, profiled ? &notes : nullptr);
-  PlanRequest request = plan_request(config, built, objective, data, ops->workspace(), ranks.grid);
-  request.driver = driver_memory(*ops);
-  request.recompute = choose_recomputed(config, built.model(), request, *ops, ranks, *comm);
-  const Plan plan = plan_run(built.model(), request);
-  require_memory(plan.memory, *ops, advice_on_memory(config, true), ranks.local_size);
-
-  RunHeader head;
-  head.run_name = config.logging.run_name.value_or("");
-  head.output = config.training.output_dir;
-  head.architecture = built.made.info.architecture;
-  head.peak_flops = ops->peak_flops(built.dtype) * ranks.size;
-  Engine engine(std::move(ops), std::move(comm), built, request, plan, profiled ? &profiled->ops() : nullptr,
-                &objective);
-  if (profiled) profiled->watch(engine.saved);
-  if (objective.precomputes) precompute_reference(engine, built, objective, data, screen);
-  const auto files = make_model_files(built);
-  Checkpoints none(built.model(), engine.store, *engine.comm, *files, config.training.output_dir);
-  report->begin(head);
-  Trainer trainer({.context = engine.context,
-                   .model = built.model(),
-                   .store = engine.store,
-                   .comm = engine.grid.zero(),
-                   .data = data.batches(),
-                   .eval = nullptr,
-                   .checkpoints = none,
-                   .report = *report,
-                   .stop_asked = [] { return false; },
-                   .add_to_checkpoint = [](const std::string&) {},
-                   .flops_per_token = plan.flops_per_token,
-                   .objective = objective.objective.get(),
-                   .others = engine.others},
-                  config.train());
+  Screen screen(Screen::standard_error(run.progress()));
+  run.build(screen);
+  if (ranks.root()) run.observe(profiler(run, args.json));
+  run.plan();
+  const RunHeader head = header(run);
+  Engine& engine = run.start();
+  if (run.objective.precomputes) precompute_reference(run, screen);
+  const auto files = make_model_files(run.built);
+  Checkpoints none(run.built.model(), engine.store, *engine.comm, *files, config.training.output_dir);
+  Reports report;
+  for (auto& observer : run.take_observers()) report.add(std::move(observer));
+  report.begin(head);
+  TrainerParts parts = trainer_parts(run, none, report);
+  parts.eval = nullptr;
+  Trainer trainer(std::move(parts), config.train());
   TrainState state;
   trainer.run(state);
   return Exit::done;

@@ -62,14 +62,16 @@ bool take_from_file(const Pass& pass, Communicator& comm, const ReferenceFile* f
 
 }  // namespace
 
-void precompute_reference(Engine& engine, const BuiltModel& built, const BuiltObjective& objective,
-                          BuiltData& data, Screen& screen, const ReferenceFile* file) {
-  const Pass pass = engine.pass(built.model());
+void precompute_reference(Run& run, Screen& screen, const ReferenceFile* file) {
+  Engine& engine = run.engine();
+  BuiltData& data = run.data;
+  Objective& objective = *run.objective.objective;
+  const Pass pass = run.pass();
   ReferenceLogps r;
   const auto compute = [&](const Batcher* part) {
     if (!part) return std::vector<double>();
     Working working(screen, "computing the reference", "batches");
-    return logps_of(pass, engine.grid.zero(), *objective.objective, *part,
+    return logps_of(pass, engine.grid.zero(), objective, *part,
                     [&](std::int64_t done, std::int64_t of) { working(done, of); });
   };
   if (!take_from_file(pass, *engine.comm, file, data, r, screen)) {
@@ -80,7 +82,7 @@ void precompute_reference(Engine& engine, const BuiltModel& built, const BuiltOb
   }
   if (data.train) data.train->set_reference(std::move(r.train));
   if (data.eval) data.eval->set_reference(std::move(r.eval));
-  objective.objective->reference_is_known();
+  objective.reference_is_known();
 }
 
 }  // namespace ft

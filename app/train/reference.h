@@ -1,9 +1,6 @@
 // Computes the reference's log-probabilities of all data, once before training.
 #pragma once
-#include "app/assembly/built_data.h"
-#include "app/assembly/built_objective.h"
-#include "app/assembly/engine.h"
-#include "app/screen/screen.h"
+#include "app/run/run.h"
 #include "app/train/reference_file.h"
 
 namespace ft {
@@ -11,7 +8,6 @@ namespace ft {
 // Computes them with the reference model, or with the policy at the beginning of the run if there is none.
 // All ranks call it. From then on batches include the numbers. `file`: the root's file that keeps them; null:
 // they are not kept.
-void precompute_reference(Engine&, const BuiltModel&, const BuiltObjective&, BuiltData&, Screen&,
-                          const ReferenceFile* file = nullptr);
+void precompute_reference(Run&, Screen&, const ReferenceFile* file = nullptr);
 
 }  // namespace ft

@@ -170,7 +170,7 @@ Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader
   return resumed;
 }
 
-void RunFolder::create(const DiskNeeds& needs, Written written) {
+void RunFolder::create(const DiskNeeds& needs, Written written, const deepspeed::Report* report) {
   written_ = written;
   if (!root_) return;
   std::error_code error;
@@ -183,8 +183,8 @@ void RunFolder::create(const DiskNeeds& needs, Written written) {
   remove_leftovers(folder_);  // left by killed runs
   require_room(config_, needs, replaces_ ? bytes_of_run() : 0);
   if (replaces_) remove_run();
-  write_file(path("run.json"), effective_config(config_) + "\n");
-  if (config_.report) write_file(path("deepspeed.json"), deepspeed::as_file(*config_.report));
+  write_file(path("run.json"), effective_config(config_));
+  if (report) write_file(path("deepspeed.json"), deepspeed::as_file(*report));
 }
 
 // Returns the bytes of checkpoints and results that remove_run() removes.
@@ -223,7 +223,7 @@ void RunFolder::copy_companions_to(const std::string& folder) const {
 }
 
 void RunFolder::add_to_checkpoint(const std::string& folder) {
-  write_file(join_path(folder, "run.json"), effective_config(config_) + "\n");
+  write_file(join_path(folder, "run.json"), effective_config(config_));
   copy_companions_to(folder);
 }
 

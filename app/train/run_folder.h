@@ -40,7 +40,8 @@ class RunFolder {
   // Creates the folder, removes an overwritten run's files and checkpoints from it, and writes run.json.
   // Results and checkpoints will record how the rows were written. Throws UserError (storage) if the disk has
   // no space for the run's files.
-  void create(const DiskNeeds&, Written);
+  // report: on DeepSpeed's file, kept beside run.json; null: there is none.
+  void create(const DiskNeeds&, Written, const deepspeed::Report* report);
   // Adds the files beside the weights to a checkpoint's folder.
   void add_to_checkpoint(const std::string& folder);
   // Writes the critic as a reward model into its own folder. Every rank writes its part.

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <span>
 
-#include "app/assembly/built_data.h"
-#include "app/assembly/built_objective.h"
-#include "app/assembly/engine.h"
-#include "app/ranks/ranks.h"
+#include "app/run/run.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "engine/files/convert.h"
@@ -16,7 +13,8 @@
 namespace ft {
 namespace {
 
-// Shows a batch's logits to who keeps what is likeliest; null: to nobody, of a plan.
+// Passes the logits of a batch to `teaching`, which keeps the likeliest tokens. Null: the passes are only
+// planned.
 class AskingTeacher final : public Objective, private LogitLoss {
  public:
   explicit AskingTeacher(Teaching* teaching) : teaching_(teaching) {}
@@ -70,22 +68,17 @@ RunConfig config_of(const TeachArgs& args) {
   return config;
 }
 
-std::unique_ptr<Engine> start(const RunConfig& config, const BuiltModel& built, const BuiltData& data) {
+// Plans the teacher's passes over the data, and takes their memory.
+void start(Run& run, const BuiltData& data) {
   AskingTeacher nobody(nullptr);
-  auto ops = make_run_ops(config, 0);
-  PlanRequest request{.dtype = built.dtype,
-                      .adapter = false,
-                      .device = ops->device(),
-                      .workspace = ops->workspace(),
-                      .objective = &nobody};
+  run.request().objective = &nobody;
   for (const Batcher* part : {data.train.get(), data.eval.get()})
     if (part)
-      for (const BatchShape& s : largest_shapes(*part, 1)) request.eval.push_back(s);
-  const Plan plan = plan_run(built.model(), request);
-  require_memory(plan.memory, *ops,
-                 "a smaller training.per_device_train_batch_size and per_device_eval_batch_size, "
-                 "training.bf16=true, --load-in-4bit");
-  return std::make_unique<Engine>(std::move(ops), nullptr, built, request, plan);
+      for (const BatchShape& s : largest_shapes(*part, 1)) run.request().eval.push_back(s);
+  run.plan(
+      "a smaller training.per_device_train_batch_size and per_device_eval_batch_size, "
+      "training.bf16=true, --load-in-4bit");
+  run.start();
 }
 
 }  // namespace
@@ -94,37 +87,25 @@ Exit teach(const TeachArgs& args) {
   const RunConfig config = config_of(args);
   const std::string& file = *config.objective.teacher_file;
   Screen screen(Screen::standard_error(config.logging.progress));
-  const BuiltModel policy = build_model(config, Weights::ignore);  // of which only the sizes count
-  const auto built = build_teacher(config, args.model, policy, args.load_in_4bit);
+  const BuiltModel policy = build_model(config, Weights::ignore);  // only its sizes are used
+  const auto teacher = build_teacher(config, args.model, policy, args.load_in_4bit);
   BuiltData data = read_data(config, policy, 1, screen);
-  { const AtomicFile writable(file); }  // better now than after the work
-  const auto engine = start(config, *built, data);
-  const std::int64_t vocabulary = built->made.info.vocab_size;
+  { const AtomicFile writable(file); }  // fails now, not after the work
+  Run run(*teacher, config);
+  start(run, data);
+  const std::int64_t vocabulary = teacher->made.info.vocab_size;
   Teaching teaching(std::min(args.top_k, vocabulary), vocabulary);
   AskingTeacher asking(&teaching);
   for (const Batcher* part : {data.train.get(), data.eval.get()}) {
     Working working(screen, "asking the teacher", "batches");
     for (std::int64_t i = 0; part && i < part->batches_per_epoch(); ++i) {
-      asking.forward(engine->pass(built->model()), part->batch(0, i), {});
+      asking.forward(run.pass(), part->batch(0, i), {});
       working(i + 1, part->batches_per_epoch());
     }
   }
   teaching.write(file);
   screen.line(str("asked of ", show::plural(teaching.targets(), "target"), " -> ", show::path(file)));
   return Exit::done;
-}
-
-void require_taught(const TeacherFile& file, const BuiltData& data) {
-  if (data.stream || data.efficient)
-    throw UserError(Exit::config,
-                    "objective.teacher_file: is of whole examples that are known beforehand; leave out "
-                    "data.streaming and data_efficiency, or name objective.teacher_model_name_or_path");
-  for (const Batcher* part : {data.train.get(), data.eval.get()})
-    for (std::int64_t i = 0; part && i < part->batches_per_epoch(); ++i)
-      if (!file.knows(part->batch(0, i)))
-        throw UserError(Exit::input, str("objective.teacher_file: ", printable(file.path()),
-                                         " was made of other data, or of other data settings; make it again "
-                                         "with ft teach --overwrite"));
 }
 
 }  // namespace ft

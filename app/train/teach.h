@@ -1,24 +1,19 @@
-// ft teach: what a teacher says of a run's data, into the file that the run learns from.
+// ft teach: writes a teacher's predictions for a run's data into the file that the run learns from.
 #pragma once
+#include <cstdint>
 #include <string>
 
 #include "app/config/args.h"
 #include "engine/core/error.h"
-#include "engine/train/objectives/teacher_file.h"
 
 namespace ft {
 
-struct BuiltData;
-
 struct TeachArgs : ConfigArgs {
-  std::string model;        // the teacher's folder, or its id
-  std::int64_t top_k = 64;  // of the likeliest tokens at each target
+  std::string model;        // the teacher's folder or hub id
+  std::int64_t top_k = 64;  // number of likeliest tokens to keep at each target
   bool load_in_4bit = false;
   bool overwrite = false;  // replace objective.teacher_file
 };
 Exit teach(const TeachArgs&);
-
-// UserError (exit 3) where a sequence of the data is not in the file.
-void require_taught(const TeacherFile&, const BuiltData&);
 
 }  // namespace ft

@@ -28,8 +28,8 @@ std::string waited(std::span<const TraceCall> computed, std::span<const TraceCal
 void TracedSteps::progress(const StepRow& row) {
   ++done_;
   if (done_ == 1 && row.step < steps_) {
-    trace_.clear();
-    notes_.clear();
+    trace_->clear();
+    notes_->clear();
   }
   if (done_ == 1 + kTraced) write();
 }
@@ -37,14 +37,14 @@ void TracedSteps::progress(const StepRow& row) {
 void TracedSteps::write() {
   if (written_) return;
   written_ = true;
-  trace_.stop();
+  trace_->stop();
   std::ostringstream timeline, table;
-  const std::vector<TraceCall> sent = notes_.stop();
-  trace_.write_timeline(timeline, sent);
+  const std::vector<TraceCall> sent = notes_->stop();
+  trace_->write_timeline(timeline, sent);
   write_file(file_, timeline.str());
-  trace_.write_table(table);
-  screen_.line(table.str() + waited(trace_.calls(), sent, bubble_) + "trace    " + file_, Screen::kWhole);
-  trace_.clear();
+  trace_->write_table(table);
+  screen_.line(table.str() + waited(trace_->calls(), sent, bubble_) + "trace    " + file_, Screen::kWhole);
+  trace_->clear();
 }
 
 }  // namespace ft

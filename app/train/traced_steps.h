@@ -3,28 +3,25 @@
 // run stays small.
 #pragma once
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "app/run/observer.h"
 #include "app/screen/screen.h"
 #include "engine/ops/trace_ops.h"
-#include "engine/ranks/trace_communicator.h"
-#include "engine/train/reports/report.h"
 
 namespace ft {
 
-class TracedSteps final : public Report {
+class TracedSteps final : public Observer {
  public:
-  // `notes`: the collectives, recorded by the run's communicator. `bubble`: the part of a step that a
-  // pipeline's stage has to wait; 0: there is no pipeline.
-  TracedSteps(Ops& ops, CommunicationNotes& notes, std::string file, Screen& screen, double bubble = 0)
-      : trace_(ops, {.calls = true}),
-        notes_(notes),
-        file_(std::move(file)),
-        screen_(screen),
-        bubble_(bubble) {}
+  // bubble: the part of a step that a pipeline's stage has to wait; 0: there is no pipeline.
+  TracedSteps(std::string file, Screen& screen, double bubble = 0)
+      : file_(std::move(file)), screen_(screen), bubble_(bubble) {}
 
-  Ops& ops() { return trace_; }  // the operations that the run must use
+  Ops* around(Ops& ops) override { return &trace_.emplace(ops, TraceWhat{.calls = true}); }
+  std::shared_ptr<CommunicationObserver> notes() override { return notes_; }
 
   void begin(const RunHeader& header) override { steps_ = header.steps; }
   void progress(const StepRow& row) override;
@@ -33,8 +30,8 @@ class TracedSteps final : public Report {
  private:
   void write();
 
-  TraceOps trace_;
-  CommunicationNotes& notes_;
+  std::optional<TraceOps> trace_;
+  std::shared_ptr<CommunicationNotes> notes_ = std::make_shared<CommunicationNotes>();
   std::string file_;
   Screen& screen_;
   double bubble_;

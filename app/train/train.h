@@ -1,4 +1,4 @@
-// ft train: everything is built in reading order, planned, reserved, and then the Trainer runs.
+// ft train: builds the run in reading order, plans and takes its memory, and runs the Trainer.
 #pragma once
 #include <string>
 
@@ -8,7 +8,7 @@
 namespace ft {
 
 struct TrainArgs : ConfigArgs {
-  bool overwrite = false;  // replace a run that the output folder holds
+  bool overwrite = false;  // replace a run in the output folder
   std::string trace;       // file for a timeline of a few steps; empty: none
 };
 Exit train(const TrainArgs&);

@@ -32,10 +32,11 @@ void check_folder(const std::string& path, const std::string& setting) {
 
 // Fills in the run's numbers of steps in the report on DeepSpeed's file. Throws UserError (config) if the
 // file has other numbers.
-void check_steps(const RunConfig& c, const BuiltData& data, int ranks) {
-  if (!c.report || !deepspeed::needs_steps(*c.report)) return;
-  const std::int64_t steps = length_of(c.training, data.batches(), ranks).total_steps;
-  deepspeed::settle_steps(*c.report, steps, c.training.warmup(steps));
+void check_steps(const ReportedConfig& given, const BuiltData& data, int ranks) {
+  if (!given.deepspeed || !deepspeed::needs_steps(*given.deepspeed)) return;
+  const TrainingConfig& t = given.config.training;
+  const std::int64_t steps = length_of(t, data.batches(), ranks).total_steps;
+  deepspeed::settle_steps(*given.deepspeed, steps, t.warmup(steps));
 }
 
 void print_report(const deepspeed::Report& report, bool json) {
@@ -48,7 +49,8 @@ void print_report(const deepspeed::Report& report, bool json) {
 }
 
 // Builds the model, objective and data as a run does, and plans its memory. Returns warnings.
-std::vector<std::string> check(const RunConfig& c, Screen& screen) {
+std::vector<std::string> check(const ReportedConfig& given, Screen& screen) {
+  const RunConfig& c = given.config;
   const int ranks = grid_of(c.distributed).data;
   check_folder(c.model.folder(), "model.model_name_or_path");
   check_folder(c.model.tokenizer(), "model.tokenizer_name_or_path");
@@ -59,7 +61,7 @@ std::vector<std::string> check(const RunConfig& c, Screen& screen) {
   const BuiltData data = read_data(c, built, ranks, screen);
   for (const auto* answers : {&data.generated, &data.generated_eval})
     if (*answers) require_answers(c.objective, (*answers)->prompts());
-  check_steps(c, data, ranks);
+  check_steps(given, data, ranks);
   for (const std::string& note : data.loaded.notes) screen.line("note: " + note);
   make_predictions(c, built, data);
   planned(c, &data, room_of(c));
@@ -71,11 +73,11 @@ std::vector<std::string> check(const RunConfig& c, Screen& screen) {
 Exit validate(const ValidateArgs& args) {
   const auto refuse = [](const UserError& e) { throw UserError(Exit::config, e.what()); };
   try {
-    const RunConfig config = load_config(args.config, args.settings(), {.trains = true});
+    const ReportedConfig given = load_reported(args.config, args.settings(), {.trains = true});
     Screen screen(Screen::standard_error());
-    for (const std::string& text : check(config, screen)) screen.line("warning: " + text);
-    if (config.report || args.json)
-      print_report(config.report ? *config.report : deepspeed::Report{}, args.json);
+    for (const std::string& text : check(given, screen)) screen.line("warning: " + text);
+    if (given.deepspeed || args.json)
+      print_report(given.deepspeed ? *given.deepspeed : deepspeed::Report{}, args.json);
   } catch (const deepspeed::Refused& e) {
     print_report(e.report, args.json);
     refuse(e);

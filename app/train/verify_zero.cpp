@@ -22,6 +22,7 @@
 #include "engine/files/json.h"
 #include "engine/files/staged_folder.h"
 #include "engine/ops/null_ops.h"
+#include "engine/train/optimizers/list.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/zero/formula.h"
 #include "engine/zero/planned.h"
@@ -156,7 +157,7 @@ class ZeroVerification {
           Exit::config,
           "distributed.expert_parallel_size: ft verify zero compares ZeRO's stages by its formulas, "
           "which know of no rows that travel; leave it out");
-    if (config_.training.optim == Optim::onebit_adam)
+    if (config_.training.optim == &optimizers::kOneBitAdam)
       throw UserError(Exit::config,
                       "training.optim: onebit_adam trains otherwise with every number of ranks, so ft verify "
                       "zero has nothing to compare; choose adamw");

@@ -11,6 +11,7 @@
 #include "app/screen/format.h"
 #include "engine/files/file.h"
 #include "engine/files/json.h"
+#include "engine/train/schedules/list.h"
 
 namespace ft {
 namespace {
@@ -104,7 +105,7 @@ RunConfig trial_config(RunConfig c, const std::string& folder) {
   c.training.output_dir = folder;
   c.training.max_steps = kMost + 1;
   c.training.resume_from_checkpoint = Resume::none;
-  c.training.lr_scheduler_type = LrScheduler::constant;  // needs no settings that are removed here
+  c.training.lr_scheduler_type = &schedules::kConstant;  // needs no settings that are removed here
   c.training.lr_scheduler_kwargs = {};
   c.data_efficiency = {};  // its first steps are shorter than later ones
   c.evaluation = {};

@@ -39,7 +39,7 @@ class Writer {
     return std::move(parts_);
   }
 
-  // What stands before an answer, behind a user's message.
+  // Returns the text between a user's message and the answer.
   std::string answer_opening() const {
     switch (format_.style) {
       case ChatStyle::llama3:
@@ -97,7 +97,7 @@ class Writer {
         return framed("<|im_start|>system\n", "<|im_end|>", "\n");
       case ChatStyle::zephyr:
         return framed("<|system|>\n", eos_, "\n");
-      // It stands inside the first user's message.
+      // In these styles the system message stands inside the first user's message.
       case ChatStyle::llama2:
         opened_ = true;
         return framed(bos_ + "[INST] <<SYS>>\n", "", "\n<</SYS>>\n\n");

@@ -24,14 +24,15 @@ struct ChatFormat {
   bool trim = false;  // white space around a content goes, as some models' own templates have it
 };
 
-// A stretch of a rendering.
+// A part of a conversation's text.
 struct ChatPart {
-  // end: what closes a message, and teaches when to stop; generated: what a template itself marks as trained
+  // content: a message. end: the text that closes a message; if it is trained, the model learns when to stop.
+  // generated: text that a template marks as trained. frame: the rest.
   enum class Kind { frame, content, end, generated };
   Kind kind = Kind::frame;
   std::string text;
-  std::int64_t message = -1;  // whose content or end; -1: a frame
-  bool closes = false;        // generated: the token that ends the message is in it
+  std::int64_t message = -1;  // number of the message; -1: a frame
+  bool closes = false;        // of `generated`: contains the token that ends the message
 };
 
 inline constexpr std::string_view kChatFormats =
@@ -39,13 +40,13 @@ inline constexpr std::string_view kChatFormats =
 
 std::optional<ChatFormat> chat_format_by_name(std::string_view name);
 
-// The parts in their order; joined they are the text, which is tokenized as one, without anything around it:
-// BOS is in it where the format has it. Throws std::invalid_argument that says what is wrong with the
-// conversation: no message, an unknown role, roles out of turn where the format has them in turn.
+// Returns the parts in order. The joined text is tokenized at once, and no tokens are added around it: it
+// contains BOS if the format has one. Throws std::invalid_argument with the fault of the conversation: no
+// message, an unknown role, or roles out of turn in a format whose roles take turns.
 std::vector<ChatPart> render_chat(const ChatFormat& format, std::span<const ChatMessage> messages,
                                   const Tokenizer& tokenizer);
 
-// The text up to where the next answer begins.
+// Returns the text up to the beginning of the next answer.
 std::string render_chat_prompt(const ChatFormat& format, std::span<const ChatMessage> messages,
                                const Tokenizer& tokenizer);
 

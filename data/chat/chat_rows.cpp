@@ -7,6 +7,7 @@
 #include "data/chat/sharegpt_message.h"
 #include "data/chat/trained_chat.h"
 #include "data/files/json_row.h"
+#include "data/row_formats.h"
 #include "data/rows/format.h"
 #include "engine/core/error.h"
 
@@ -76,10 +77,24 @@ class ChatRows : public Format {
   ChatColumns columns_;
 };
 
-}  // namespace
-
-std::unique_ptr<Format> make_chat_format(const FormatContext& context, bool sharegpt) {
+template <bool sharegpt>
+std::unique_ptr<Format> make_chat_rows(const FormatContext& context, std::span<const std::string>) {
   return std::make_unique<ChatRows>(context, sharegpt);
 }
+
+}  // namespace
+
+const RowFormat row_formats::kMessages{.name = "messages",
+                                       .columns = {"messages", "tools", "documents", "chat_template_kwargs"},
+                                       .source_and_target = false,
+                                       .fits = [](const RowNames& row) { return row.has("messages"); },
+                                       .make = make_chat_rows<false>};
+const RowFormat row_formats::kShareGpt{
+    .name = "sharegpt",
+    .columns = {"conversations", "tools", "documents", "chat_template_kwargs"},
+    .unrenamed = "system",
+    .source_and_target = false,
+    .fits = [](const RowNames& row) { return row.has("conversations"); },
+    .make = make_chat_rows<true>};
 
 }  // namespace ft

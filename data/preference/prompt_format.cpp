@@ -12,6 +12,7 @@
 #include "data/chat/trained_chat.h"
 #include "data/files/json_row.h"
 #include "data/preference/shared_prompt.h"
+#include "data/row_formats.h"
 #include "data/rows/format.h"
 #include "data/rows/prompt_column.h"
 #include "data/rows/text_sample.h"
@@ -120,11 +121,25 @@ class PromptFormat : public Format {
   ChatColumns columns_;
 };
 
-}  // namespace
-
-std::unique_ptr<Format> make_prompt_format(const FormatContext& context, std::span<const std::string> names,
-                                           bool preferences) {
+template <bool preferences>
+std::unique_ptr<Format> make_prompt_format(const FormatContext& context, std::span<const std::string> names) {
   return std::make_unique<PromptFormat>(context, names, preferences);
 }
+
+}  // namespace
+
+const RowFormat row_formats::kPromptCompletion{
+    .name = "prompt_completion",
+    .columns = {"prompt", "completion", "response", "tools", "chat_template_kwargs"},
+    .fits =
+        [](const RowNames& row) {
+          return row.any({"prompt", "question"}) && row.any({"completion", "response", "answer"});
+        },
+    .make = make_prompt_format<false>};
+const RowFormat row_formats::kPreferenceChosen{
+    .name = "preference_chosen",
+    .columns = {"prompt", "chosen", "rejected", "tools", "chat_template_kwargs"},
+    .fits = [](const RowNames& row) { return row.has("chosen") && row.has("rejected"); },
+    .make = make_prompt_format<true>};
 
 }  // namespace ft

@@ -8,6 +8,7 @@
 #include "data/chat/rendered_chat.h"
 #include "data/files/json_row.h"
 #include "data/preference/answers.h"
+#include "data/row_formats.h"
 #include "data/rows/format.h"
 #include "data/rows/prompt_column.h"
 #include "data/rows/text_sample.h"
@@ -100,11 +101,27 @@ class Prompts : public Format {
   std::optional<RenderedChat> chat_;
 };
 
-}  // namespace
-
-std::unique_ptr<Format> make_prompts_format(const FormatContext& context, std::span<const std::string> names,
-                                            bool tokenized) {
+template <bool tokenized>
+std::unique_ptr<Format> make_prompts(const FormatContext& context, std::span<const std::string> names) {
   return std::make_unique<Prompts>(context, names, tokenized);
 }
+
+}  // namespace
+
+const RowFormat row_formats::kPrompts{
+    .name = "prompts",
+    .kind = RowKind::prompt,
+    .columns = {"prompt", "answer", "tools", "chat_template_kwargs"},
+    .fits =
+        [](const RowNames& row) {
+          return row.wanted(RowKind::prompt) && row.any({"prompt", "question", "instruction"});
+        },
+    .make = make_prompts<false>};
+const RowFormat row_formats::kPromptsTokenized{
+    .name = "prompts_tokenized",
+    .kind = RowKind::prompt,
+    .columns = {"prompt_ids", "answer"},
+    .fits = [](const RowNames& row) { return row.wanted(RowKind::prompt) && row.has("prompt_ids"); },
+    .make = make_prompts<true>};
 
 }  // namespace ft

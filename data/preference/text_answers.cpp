@@ -11,6 +11,7 @@
 #include "data/files/json_row.h"
 #include "data/preference/answers.h"
 #include "data/preference/shared_prompt.h"
+#include "data/row_formats.h"
 #include "data/rows/format.h"
 #include "data/rows/prompt_column.h"
 #include "data/rows/text_sample.h"
@@ -170,5 +171,25 @@ std::unique_ptr<Format> make_answers_format(const FormatContext& context,
                                             std::span<const std::string> names) {
   return std::make_unique<TextAnswers>(context, names);
 }
+
+const RowFormat row_formats::kPreference{
+    .name = "preference",
+    .kind = RowKind::pair,
+    .columns = {"prompt", "chosen", "rejected", "margin", "tools", "chat_template_kwargs"},
+    .instead = "preference_chosen trains on the chosen answers",
+    .fits =
+        [](const RowNames& row) {
+          return row.wanted(RowKind::pair) && row.has("chosen") && row.has("rejected");
+        },
+    .make = make_answers_format};
+const RowFormat row_formats::kKto{
+    .name = "kto",
+    .kind = RowKind::labelled,
+    .columns = {"prompt", "completion", "label", "tools", "chat_template_kwargs"},
+    .fits =
+        [](const RowNames& row) {
+          return row.wanted(RowKind::labelled) && row.has("completion") && row.has("label");
+        },
+    .make = make_answers_format};
 
 }  // namespace ft

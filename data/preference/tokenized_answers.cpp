@@ -5,6 +5,7 @@
 
 #include "data/files/json_row.h"
 #include "data/preference/answers.h"
+#include "data/row_formats.h"
 #include "data/rows/format.h"
 #include "engine/core/error.h"
 
@@ -96,8 +97,23 @@ class TokenizedAnswers : public Format {
 
 }  // namespace
 
-std::unique_ptr<Format> make_tokenized_answers_format(const FormatContext& context) {
-  return std::make_unique<TokenizedAnswers>(context);
-}
+const RowFormat row_formats::kPreferenceTokenized{
+    .name = "preference_tokenized",
+    .kind = RowKind::pair,
+    .columns = {"prompt_ids", "chosen_ids", "rejected_ids", "margin"},
+    .fits = [](const RowNames& row) { return row.has("chosen_ids") && row.has("rejected_ids"); },
+    .make = make_as<TokenizedAnswers>};
+const RowFormat row_formats::kKtoTokenized{
+    .name = "kto_tokenized",
+    .kind = RowKind::labelled,
+    .columns = {"prompt_ids", "completion_ids", "label"},
+    .fits = [](const RowNames& row) { return row.has("completion_ids") && row.has("label"); },
+    .make = make_as<TokenizedAnswers>};
+const RowFormat row_formats::kRolloutsTokenized{
+    .name = "rollouts_tokenized",
+    .kind = RowKind::rollout,
+    .columns = {"prompt_ids", "completion_ids", "reward", "old_logps"},
+    .fits = [](const RowNames& row) { return row.has("completion_ids") && row.has("reward"); },
+    .make = make_as<TokenizedAnswers>};
 
 }  // namespace ft

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "data/files/json_row.h"
+#include "data/row_formats.h"
 #include "data/rows/alpaca_rows.h"
 #include "data/rows/format.h"
 #include "data/rows/text_sample.h"
@@ -50,8 +51,10 @@ class AlpacaRows : public Format {
 
 }  // namespace
 
-std::unique_ptr<Format> make_alpaca_format(const FormatContext& context) {
-  return std::make_unique<AlpacaRows>(context);
-}
+const RowFormat row_formats::kAlpaca{
+    .name = "alpaca",
+    .columns = {"instruction", "input", "output"},
+    .fits = [](const RowNames& row) { return row.has("instruction") && row.has("output"); },
+    .make = make_as<AlpacaRows>};
 
 }  // namespace ft

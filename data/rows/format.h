@@ -1,11 +1,14 @@
-// The meaning of a dataset's rows: each format turns a row of JSON into a Sample. One file per format.
+// The meaning of a dataset's rows: each format turns a row of JSON into a Sample. It is described in its own
+// file (row_format.h) and stands in row_formats.h.
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "data/config.h"
@@ -44,19 +47,31 @@ class Format {
 std::unique_ptr<Format> make_format(const FormatContext& context, std::span<const std::string> names,
                                     const Place& at);
 
-std::unique_ptr<Format> make_tokenized_format(const FormatContext& context);
-std::unique_ptr<Format> make_text_format(const FormatContext& context);
-std::unique_ptr<Format> make_prompt_format(const FormatContext& context, std::span<const std::string> names,
-                                           bool preferences);
-std::unique_ptr<Format> make_chat_format(const FormatContext& context, bool sharegpt);
-std::unique_ptr<Format> make_alpaca_format(const FormatContext& context);
-std::unique_ptr<Format> make_translation_format(const FormatContext& context);
-// Answers to compare: a pair's, or one with a label; as texts or conversations, and as tokens.
+// The names of a row's fields, asked for by the names that formats use: dataset.columns may rename them.
+class RowNames {
+ public:
+  RowNames(const FormatContext& context, std::span<const std::string> names)
+      : context_(context), names_(names) {}
+  bool has(const char* name) const;
+  bool any(std::initializer_list<const char*> names) const;
+  bool wanted(RowKind kind) const { return context_.rows.kind == kind; }  // by the run's objective
+
+ private:
+  const FormatContext& context_;
+  std::span<const std::string> names_;
+};
+
+// RowFormat::make for a class that is constructed of a context, or of a context and names.
+template <class F>
+std::unique_ptr<Format> make_as(const FormatContext& context, std::span<const std::string> names) {
+  if constexpr (std::is_constructible_v<F, const FormatContext&, std::span<const std::string>>)
+    return std::make_unique<F>(context, names);
+  else
+    return std::make_unique<F>(context);
+}
+
+// Answers to compare, as texts or conversations: a pair's, or one with a label.
 std::unique_ptr<Format> make_answers_format(const FormatContext& context, std::span<const std::string> names);
-std::unique_ptr<Format> make_tokenized_answers_format(const FormatContext& context);
-// Prompts that are to be answered, as texts, conversations or tokens; the whole row is kept.
-std::unique_ptr<Format> make_prompts_format(const FormatContext& context, std::span<const std::string> names,
-                                            bool tokenized);
 
 // The file's name for our `name`: what `columns` says, else our name.
 std::string column(const DatasetConfig& dataset, const std::string& name);

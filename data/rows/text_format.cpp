@@ -2,6 +2,7 @@
 #include <array>
 
 #include "data/files/json_row.h"
+#include "data/row_formats.h"
 #include "data/rows/format.h"
 #include "data/rows/text_sample.h"
 
@@ -31,8 +32,10 @@ class TextFormat : public Format {
 
 }  // namespace
 
-std::unique_ptr<Format> make_text_format(const FormatContext& context) {
-  return std::make_unique<TextFormat>(context);
-}
+const RowFormat row_formats::kText{.name = "text",
+                                   .columns = {"text"},
+                                   .source_and_target = false,
+                                   .fits = [](const RowNames& row) { return row.has("text"); },
+                                   .make = make_as<TextFormat>};
 
 }  // namespace ft

@@ -1,10 +1,11 @@
-// Tokenized rows: input_ids, and optionally labels and attention_mask. They are used as they are: no BOS or
-// EOS is added, and labels decide what is trained, whatever train_on_inputs says. For encoder-decoders the
+// Tokenized rows: input_ids, and optionally labels and attention_mask. They are used unchanged: no BOS or
+// EOS is added, and labels choose the trained tokens, whatever train_on_inputs says. For encoder-decoders the
 // labels are the target, of any length.
 #include <algorithm>
 #include <array>
 
 #include "data/files/json_row.h"
+#include "data/row_formats.h"
 #include "data/rows/format.h"
 #include "engine/core/error.h"
 
@@ -41,7 +42,7 @@ class TokenizedFormat : public Format {
   }
 
  private:
-  // The target has a length of its own, and the mask is the source's.
+  // The target may have another length than the source, which has the mask.
   Sample read_pair(const Field& ids, const Field& labels, const Field& mask, const Place& at) const {
     if (labels.integers.empty()) at.fail(labels_ + ": empty");
     if (mask.found && mask.integers.size() != ids.integers.size())
@@ -89,8 +90,9 @@ class TokenizedFormat : public Format {
 
 }  // namespace
 
-std::unique_ptr<Format> make_tokenized_format(const FormatContext& context) {
-  return std::make_unique<TokenizedFormat>(context);
-}
+const RowFormat row_formats::kTokenized{.name = "tokenized",
+                                        .columns = {"input_ids", "labels", "attention_mask"},
+                                        .fits = [](const RowNames& row) { return row.has("input_ids"); },
+                                        .make = make_as<TokenizedFormat>};
 
 }  // namespace ft

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/files/json_row.h"
+#include "data/row_formats.h"
 #include "data/rows/format.h"
 #include "data/rows/text_sample.h"
 #include "engine/core/error.h"
@@ -49,8 +50,9 @@ class TranslationRows : public Format {
 
 }  // namespace
 
-std::unique_ptr<Format> make_translation_format(const FormatContext& context) {
-  return std::make_unique<TranslationRows>(context);
-}
+const RowFormat row_formats::kTranslation{.name = "translation",
+                                          .columns = {"translation"},
+                                          .fits = [](const RowNames& row) { return row.has("translation"); },
+                                          .make = make_as<TranslationRows>};
 
 }  // namespace ft

@@ -48,9 +48,9 @@ struct Batch {
   // rows are dropped.
   std::vector<std::int32_t> kept_starts, kept_source_starts;
 
-  // Sequences that share rows: the rows of each sequence, one sequence after another (whole_starts.back()
-  // rows), and the index in whole_rows where each begins (number of such sequences + 1). A row is in one
-  // sequence or in two. Empty: no rows are shared.
+  // Sequences that share rows. whole_rows: the rows of each sequence, one sequence after another
+  // (whole_starts.back() rows). whole_starts: the index in whole_rows where each sequence begins, and the end
+  // (sequences + 1). A row is in one sequence or in two. Empty: no rows are shared.
   std::vector<std::int32_t> whole_rows, whole_starts;
 
   // For one rank's part of a micro-batch (nn/sequence_part.h): the number of positions in the complete

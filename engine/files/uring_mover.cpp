@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/core/error.h"
 #include "engine/core/require.h"
 #include "engine/files/block_mover.h"
 
@@ -92,8 +93,12 @@ class UringMover final : public BlockMover {
     ++under_way_;
     io_uring_submit(&ring_);
   }
+  // Waits for all transfers. If io_uring stopped working, closing the ring ends them.
   void drain() noexcept {
-    while (under_way_ > 0) reap();
+    try {
+      while (under_way_ > 0) reap();
+    } catch (const InternalError&) {
+    }
   }
   Reaped reap() {
     io_uring_cqe* e = nullptr;

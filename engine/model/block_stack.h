@@ -12,7 +12,7 @@
 // acquires these units itself, through Ctx::store.
 // Side may have a member
 //   Side of(Ctx&, const PickedRows&) const;
-// which returns the Side for the picked rows only; it is valid as long as they are.
+// which returns the Side for the picked rows only; it is valid as long as the PickedRows.
 #pragma once
 #include <algorithm>
 #include <array>

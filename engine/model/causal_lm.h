@@ -319,7 +319,7 @@ class CausalLm final : public Model {
     Scope all(c.saved), scratch(c.scratch);
     store.expect(step_units(store));
     c.begin(Phase::forward);
-    c.shards = c.grid && c.grid->shape.shards_rows;
+    const ShardedStream sharded(c);
     Inputs in = upload_part(c, b);
     RouterStatistics routers;
     if (balance.loss && balance_.coefficient != 0) {
@@ -338,7 +338,6 @@ class CausalLm final : public Model {
       vocabulary_.embed_backward(c, store, c.shards ? gather_rows(c, d, stack.name) : d, in.ids, true,
                                  in.side.positions);
     }
-    c.shards = false;
   }
   // Returns the embedded tokens; if ranks shard the rows of the residual stream, only this rank's rows.
   Tensor embed(Ctx& c, ParameterStore& store, const Inputs& in, std::int64_t longest) {

@@ -22,7 +22,7 @@ struct BlockMask {
   std::int64_t rows() const { return bits.rows() / layout->heads(); }
 };
 
-// The keys that a query sees: keys of its own sequence; if causal, none in its future; with window > 0 only
+// The keys that a query sees: keys of the same sequence; if causal, none in its future; with window > 0 only
 // the last `window` keys, its own included (transformers' sliding_window).
 struct Mask {
   std::span<const std::int32_t> starts;  // (sequences + 1) first row of each sequence, on the host

@@ -1,7 +1,7 @@
 // Causal self-attention of S ranks that share the rows of sequences, n = 2 m rows each (Liu et al., "Ring
 // Attention with Blockwise Transformers", 2023). Ranks send keys and values around a ring, S - 1 times, and
 // each rank merges the results of its queries for every rank's keys. The rows are cut into 2 S chunks of m;
-// rank r has chunks S - 1 - r and S + r (RowShare). A query sees the keys of its own chunk and, in earlier
+// rank r has chunks S - 1 - r and S + r (RowShare). A query sees the keys of the same chunk and, in earlier
 // chunks, keys of the one sequence that reaches into its chunk. A rank attends over two pairs of chunks of
 // every other rank's keys, so that all ranks have the same work. The next keys and values travel while the
 // current ones are used.

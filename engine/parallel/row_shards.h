@@ -19,6 +19,21 @@ Batch filled_up(Batch, std::int64_t n);
 Tensor gather_rows(Ctx&, Tensor own, std::string_view of);
 Tensor own_rows(Ctx&, Tensor all);
 
+// While it lives, ranks shard the rows of the residual stream, if the grid says so.
+class ShardedStream {
+ public:
+  explicit ShardedStream(Ctx& c) : c_(c), before_(c.shards) {
+    c.shards = c.grid && c.grid->shape.shards_rows;
+  }
+  ~ShardedStream() { c_.shards = before_; }
+  ShardedStream(const ShardedStream&) = delete;
+  ShardedStream& operator=(const ShardedStream&) = delete;
+
+ private:
+  Ctx& c_;
+  bool before_;
+};
+
 // While it lives, random numbers are those for all rows.
 class WholeRows {
  public:

@@ -42,10 +42,8 @@ struct RowNumbers {
   }
 };
 
-struct Ctx {
-  Ops& ops;
-  Arena& saved;                  // lives until the matching backward
-  Arena& scratch;                // lives until the enclosing Scope ends
+// Values of a pass that hold on every device and in every arena.
+struct PassValues {
   DType dtype = DType::f32;      // type of activations
   Random random;                 // for this micro-step
   bool train = true;             // dropout is active
@@ -65,15 +63,21 @@ struct Ctx {
   // which happens for one block at a time; null: c.saved itself.
   std::span<Arena> in_flight = {};
   Arena* again = nullptr;
+};
+
+struct Ctx : PassValues {
+  Ops& ops;
+  Arena& saved;    // lives until the matching backward
+  Arena& scratch;  // lives until the enclosing Scope ends
+
+  Ctx(Ops& device, Arena& kept, Arena& temporaries, const PassValues& values = {})
+      : PassValues(values), ops(device), saved(kept), scratch(temporaries) {}
 
   // The ranks that share each layer with this one; null: no rank does.
   Communicator* tensor() const { return grid ? grid->tensor() : nullptr; }
   // The stages of this rank's pipeline; null: there is one stage.
   Communicator* pipeline() const { return grid ? grid->pipeline() : nullptr; }
-  Ctx keeping_in(Arena& other) const {
-    return {ops,           other, scratch, dtype,   random, train,      inputs,    adapters,
-            tokens_weight, grid,  store,   numbers, shards, parts_stay, in_flight, again};
-  }
+  Ctx keeping_in(Arena& other) const { return {ops, other, scratch, *this}; }
   void begin(Phase);
   Tensor save(std::int64_t rows, std::int64_t cols) { return saved.take_padded(rows, cols, dtype); }
   Tensor temporary(std::int64_t rows, std::int64_t cols) { return scratch.take_padded(rows, cols, dtype); }

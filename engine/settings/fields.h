@@ -1,7 +1,7 @@
 // The list of fields of a config struct (see rules.h) defines how it is read, with exact errors, how it is
 // written, and its help. A member is a bool, integer, double, text or enum with words (words.h); an optional,
-// list or map of those; an enum or any other text; a JsonText; a struct with fields; or a list of such
-// structs.
+// list or map of those; an enum or any other text; a JsonText; a struct with fields; or a list of
+// structs with fields.
 #pragma once
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/core/chosen.h"
 #include "engine/core/rules.h"
 #include "engine/files/json.h"
 #include "engine/files/json_lines.h"
@@ -51,7 +52,7 @@ template <class T>
 struct EnumOf {
   using type = void;
 };
-template <Worded E>
+template <HasWords E>
 struct EnumOf<E> {
   using type = E;
 };
@@ -59,7 +60,7 @@ template <class T>
 struct EnumOf<std::optional<T>> : EnumOf<T> {};
 template <class T>
 struct EnumOf<std::vector<T>> : EnumOf<T> {};
-template <Worded E>
+template <HasWords E>
 struct EnumOf<std::variant<E, std::string>> : EnumOf<E> {};
 
 // The rules that follow from a member's type, before its declared rules.
@@ -191,13 +192,13 @@ struct Reader : Members<Reader> {
     else
       to.read(j, value, rules, here);
   }
-  template <Worded E>
+  template <HasWords E>
   void read(const Json& j, E& value, const Rules& rules, const std::string& here) {
     std::string word;
     to.read(j, word, rules, here);
     if (const auto given = value_of<E>(word)) value = *given;
   }
-  template <Worded E>
+  template <HasWords E>
   void read(const Json& j, std::variant<E, std::string>& value, const Rules& rules, const std::string& here) {
     std::string text;
     to.read(j, text, rules, here);
@@ -271,7 +272,7 @@ struct Writer : Members<Writer> {
   Json json(std::int64_t v, const Rules&) { return v; }
   Json json(double v, const Rules&);
   Json json(const std::string& v, const Rules& rules);
-  Json json(Worded auto v, const Rules& rules) { return json(std::string(name_of(v)), rules); }
+  Json json(HasWords auto v, const Rules& rules) { return json(std::string(name_of(v)), rules); }
   Json json(const JsonText& v, const Rules&) { return v.text.empty() ? Json() : Json::parse(v.text); }
   template <Section T>
   Json json(T v, const Rules&) {
@@ -341,7 +342,7 @@ struct Describer : Members<Describer> {
   static std::string type(std::int64_t) { return "whole number"; }
   static std::string type(double) { return "number"; }
   static std::string type(const std::string&) { return "text"; }
-  static std::string type(Worded auto) { return "text"; }
+  static std::string type(HasWords auto) { return "text"; }
   static std::string type(const JsonText&) { return "JSON"; }
   template <Section T>
   static std::string type(const T&) {

@@ -35,8 +35,8 @@ struct SchemaWriter : Members<SchemaWriter> {
   static Json of(double, const Rules& rules);
   static Json of(const std::string&, const Rules& rules);
   static Json of(const JsonText&, const Rules&) { return Json::object(); }
-  static Json of(Worded auto, const Rules& rules) { return of(std::string(), rules); }
-  template <Worded E>
+  static Json of(HasWords auto, const Rules& rules) { return of(std::string(), rules); }
+  template <HasWords E>
   static Json of(const std::variant<E, std::string>&, const Rules& rules) {
     return of(std::string(), rules);
   }

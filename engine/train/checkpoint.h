@@ -16,7 +16,7 @@
 #include "engine/train/loss_scaler.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/optimizers/optimizer.h"
-#include "engine/train/schedules/plateau.h"
+#include "engine/train/schedules/evaluated.h"
 #include "engine/zero/parameter_store.h"
 
 namespace ft {

@@ -8,9 +8,12 @@
 #include <variant>
 #include <vector>
 
+#include "engine/core/chosen.h"
 #include "engine/core/dtype.h"
 #include "engine/core/rules.h"
+#include "engine/train/optimizers/kind.h"
 #include "engine/train/reports/config.h"
+#include "engine/train/schedules/kind.h"
 
 namespace ft {
 
@@ -21,132 +24,25 @@ inline std::int64_t steps_of(double setting, std::int64_t all_steps) {
                                                : setting);
 }
 
-// transformers' schedules, and below them DeepSpeed's.
-enum class LrScheduler : std::uint8_t {
-  linear,
-  cosine,
-  cosine_with_restarts,
-  cosine_with_min_lr,
-  cosine_warmup_with_min_lr,
-  polynomial,
-  constant,
-  constant_with_warmup,
-  inverse_sqrt,
-  warmup_stable_decay,
-  reduce_lr_on_plateau,
-  greedy,
-  warmup_lr,
-  warmup_decay_lr,
-  warmup_cosine_lr,
-  one_cycle,
-  lr_range_test
-};
-constexpr auto words(LrScheduler) {
-  using enum LrScheduler;
-  return to_words<LrScheduler>({{linear, "linear"},
-                                {cosine, "cosine"},
-                                {cosine_with_restarts, "cosine_with_restarts"},
-                                {cosine_with_min_lr, "cosine_with_min_lr"},
-                                {cosine_warmup_with_min_lr, "cosine_warmup_with_min_lr"},
-                                {polynomial, "polynomial"},
-                                {constant, "constant"},
-                                {constant_with_warmup, "constant_with_warmup"},
-                                {inverse_sqrt, "inverse_sqrt"},
-                                {warmup_stable_decay, "warmup_stable_decay"},
-                                {reduce_lr_on_plateau, "reduce_lr_on_plateau"},
-                                {greedy, "greedy"},
-                                {warmup_lr, "WarmupLR"},
-                                {warmup_decay_lr, "WarmupDecayLR"},
-                                {warmup_cosine_lr, "WarmupCosineLR"},
-                                {one_cycle, "OneCycle"},
-                                {lr_range_test, "LRRangeTest"}});
-}
+using LrScheduler = Chosen<ScheduleKind>;
+using Optim = Chosen<OptimizerKind>;
 
-// Below ft's names those that transformers has for the same.
-enum class Optim : std::uint8_t {
-  adamw,
-  adamw_8bit,
-  paged_adamw,
-  paged_adamw_8bit,
-  lion,
-  lion_8bit,
-  paged_lion,
-  paged_lion_8bit,
-  sgd,
-  adagrad,
-  rmsprop,
-  adafactor,
-  muon,
-  onebit_adam
-};
-constexpr auto words(Optim) {
-  using enum Optim;
-  return to_words<Optim>({{adamw, "adamw"},
-                          {adamw_8bit, "adamw_8bit"},
-                          {paged_adamw, "paged_adamw_32bit"},
-                          {paged_adamw_8bit, "paged_adamw_8bit"},
-                          {lion, "lion"},
-                          {lion_8bit, "lion_8bit"},
-                          {paged_lion, "paged_lion_32bit"},
-                          {paged_lion_8bit, "paged_lion_8bit"},
-                          {sgd, "sgd"},
-                          {adagrad, "adagrad"},
-                          {rmsprop, "rmsprop"},
-                          {adafactor, "adafactor"},
-                          {muon, "muon"},
-                          {onebit_adam, "onebit_adam"},
-                          {adamw, "adamw_torch"},
-                          {adamw, "adamw_torch_fused"},
-                          {adamw_8bit, "adamw_bnb_8bit"},
-                          {paged_adamw, "paged_adamw"},
-                          {paged_lion, "paged_lion"},
-                          {lion, "lion_32bit"}});
-}
-// Whether it looks at parameters as a whole, which then live on the device.
-constexpr bool looks_at_whole(Optim o) {
-  return o == Optim::adafactor || o == Optim::muon || o == Optim::onebit_adam;
-}
-// The last of ZeRO's stages that it has; signs take the place of sums of gradients, which are whole then.
-constexpr int last_stage(Optim o) { return o == Optim::onebit_adam ? 1 : 3; }
-// What a paged optimizer is but for the home of its states.
-constexpr Optim unpaged(Optim o) {
-  using enum Optim;
-  switch (o) {
-    case paged_adamw:
-      return adamw;
-    case paged_adamw_8bit:
-      return adamw_8bit;
-    case paged_lion:
-      return lion;
-    case paged_lion_8bit:
-      return lion_8bit;
-    default:
-      return o;
-  }
-}
-constexpr bool is_paged(Optim o) { return unpaged(o) != o; }
-constexpr bool has_betas(Optim o) {
-  using enum Optim;
-  o = unpaged(o);
-  return o == adamw || o == adamw_8bit || o == lion || o == lion_8bit || o == onebit_adam;
-}
-
-// From which checkpoint a run goes on, where it is not named: none, the newest of its folder, or that one if
-// there is any.
+// The checkpoint that a run resumes from, unless it is named: none, the newest of its folder, or the newest
+// or none.
 enum class Resume : std::uint8_t { none, newest, newest_if_any };
 constexpr auto words(Resume) {
   using enum Resume;
   return to_words<Resume>({{none, "false"}, {newest, "true"}, {newest_if_any, "auto"}});
 }
 
-// What of a block's activations is kept for its backward pass: all, its input only, or that on the host.
+// Activations of a block that are kept for its backward pass: all, its input only, or its input on the host.
 enum class Checkpointing : std::uint8_t { off, on, offload };
 constexpr auto words(Checkpointing) {
   using enum Checkpointing;
   return to_words<Checkpointing>({{off, "false"}, {on, "true"}, {offload, "offload"}});
 }
 
-// How the loss scale of fp16 training moves: DeepSpeed's names and meanings. See loss_scaler.h.
+// The loss scale of fp16 training and its moves: DeepSpeed's names and meanings. See loss_scaler.h.
 struct LossScaling {
   double loss_scale = 0;
   std::int64_t initial_scale_power = 16;
@@ -174,7 +70,7 @@ struct LossScaling {
   }
 };
 
-// Trained weights with settings of their own; what is not given is as for the rest.
+// Trained weights with their own settings; a setting that is not given is as for the rest.
 struct ParamGroup {
   std::vector<std::string> params;
   std::optional<double> learning_rate, weight_decay;
@@ -203,12 +99,12 @@ struct TrainingConfig {
   double num_train_epochs = 3;
   std::int64_t max_steps = -1;  // -1: from num_train_epochs
   double learning_rate = 2e-4;
-  LrScheduler lr_scheduler_type = LrScheduler::cosine;
+  LrScheduler lr_scheduler_type = &schedules::kCosine;
   JsonText lr_scheduler_kwargs;
   double min_lr_ratio = 0;
   double warmup_steps = 0;
   double warmup_ratio = 0;
-  Optim optim = Optim::adamw;
+  Optim optim = &optimizers::kAdamW;
   std::optional<std::string> optim_args;
   std::vector<ParamGroup> param_groups;
   std::optional<double> embedding_learning_rate;
@@ -235,7 +131,7 @@ struct TrainingConfig {
   // Type of activations and frozen weights. Every GPU that ft runs on has bfloat16 in hardware.
   DType dtype(bool gpu) const { return fp16 ? DType::f16 : bf16.value_or(gpu) ? DType::bf16 : DType::f32; }
 
-  // warmup_steps where it is given, else warmup_ratio of all steps, rounded up.
+  // warmup_steps if given, else warmup_ratio of all steps, rounded up.
   std::int64_t warmup(std::int64_t all_steps) const {
     return steps_of(warmup_steps > 0 ? warmup_steps : warmup_ratio, all_steps);
   }
@@ -299,7 +195,7 @@ struct TrainingConfig {
       at_least(0), below(1));
     run_fields(f);
   }
-  // How it computes, and from where.
+  // Settings of the computation, and of the start.
   void run_fields(auto& f) {
     f("bf16", bf16, "Compute in bfloat16; auto: true on GPUs, false (float32) on CPUs.", or_auto());
     f("fp16", fp16, "Compute in float16 with a loss scale: steps whose gradients overflow are skipped.");

@@ -96,7 +96,7 @@ Arena endless(Ops& ops) { return {ops.allocate(0), std::int64_t{1} << 60, row_pa
 
 void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, Peaks& peaks) {
   Arena saved = endless(ops), scratch = endless(ops), again = endless(ops);
-  Ctx c{ops, saved, scratch, p.dtype, {}, train, train ? peaks.inputs : nullptr};
+  Ctx c{ops, saved, scratch, {p.dtype, {}, train, train ? peaks.inputs : nullptr}};
   c.grid = p.grid;
   Tensor loss = scratch.take({1}, DType::f64);
   const Batch batch = batch_of(shape, first_target(p.grid, shape.tokens));
@@ -121,13 +121,13 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
 
 void run_scoring(const Policy& scorer, Ops& ops, DType dtype, const BatchShape& shape, Peaks& peaks) {
   Arena saved = endless(ops), scratch = endless(ops);
-  scores_of(Ctx{ops, saved, scratch, dtype}, scorer, batch_of(shape));
+  scores_of(Ctx{ops, saved, scratch, {dtype}}, scorer, batch_of(shape));
   peaks.cover(saved, scratch);
 }
 
 void run_valuing(const Passes& p, Ops& ops, const BatchShape& shape, Peaks& peaks) {
   Arena saved = endless(ops), scratch = endless(ops);
-  Ctx c{ops, saved, scratch, p.dtype, {}, false};
+  Ctx c{ops, saved, scratch, {p.dtype, {}, false}};
   c.grid = p.grid;
   const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
   for (const bool reference : {false, true}) p.objective.logps(pass, batch_of(shape), reference);
@@ -157,7 +157,7 @@ void run_generation(const Passes& p, Ops& ops, const GenerationShape& shape, Pea
   ParameterStore& store = *p.policy.store;
   const DType dtype = p.dtype;
   Arena saved = endless(ops), scratch = endless(ops);
-  Ctx c{ops, saved, scratch, dtype, {}, false};
+  Ctx c{ops, saved, scratch, {dtype, {}, false}};
   c.grid = p.grid;
   const KvCache cache = model.make_kv_cache(saved, shape.cache, dtype);
   const Tensor logits = saved.take({shape.logit_rows(), model.vocab_size()}, dtype);

@@ -268,11 +268,8 @@ void Trainer::explain_not_finite(const Step& s) {
   std::string first = loss_bad ? "the loss" : "the gradient's norm";
   if (!s.early) {  // after an early update the step's weights are gone
     TraceOps trace(p_.context.ops, {.finite = true});
-    Ctx c{trace, p_.context.saved, p_.context.scratch, p_.context.dtype};
-    c.inputs = p_.context.inputs;
-    c.grid = p_.context.grid;
-    c.in_flight = p_.context.in_flight;
-    c.again = p_.context.again;
+    const Ctx& own = p_.context;
+    Ctx c{trace, own.saved, own.scratch, own};
     p_.store.begin_step();
     if (p_.others.critic) p_.others.critic.store->begin_step();
     accumulate(c, s);
@@ -351,11 +348,6 @@ Evaluated evaluate(const Pass& pass, Objective& objective, const BatchSource& da
   sum_over_ranks(c, comm, columns);
   e.columns = ColumnMeans::means(objective.columns(), columns);
   return e;
-}
-
-Evaluated evaluate(Ctx c, Model& model, ParameterStore& store, Communicator&, const BatchSource& data,
-                   const std::function<void(std::int64_t, std::int64_t)>& progress) {
-  return evaluate({c, {&model, &store}}, *make_supervised(0), data, progress);
 }
 
 bool Trainer::evaluate_and_judge(TrainState& state) {

@@ -43,9 +43,6 @@ struct Evaluated {
 };
 Evaluated evaluate(const Pass&, Objective&, const BatchSource& data,
                    const std::function<void(std::int64_t done, std::int64_t of)>& progress);
-// Computes the mean cross-entropy.
-Evaluated evaluate(Ctx context, Model&, ParameterStore&, Communicator&, const BatchSource& data,
-                   const std::function<void(std::int64_t done, std::int64_t of)>& progress);
 
 struct TrainerParts {
   Ctx& context;

@@ -3,6 +3,7 @@
 #pragma once
 #include "engine/train/config.h"
 #include "engine/train/objectives/config.h"
+#include "engine/train/schedules/list.h"
 
 namespace ft {
 
@@ -13,24 +14,23 @@ struct UsualRate {
 
 constexpr UsualRate usual_rate(ObjectiveType type, bool adapter) {
   using enum ObjectiveType;
-  using enum LrScheduler;
   switch (type) {
     case sft:
     case distill:
-      return {adapter ? 2e-4 : 2e-5, cosine};
+      return {adapter ? 2e-4 : 2e-5, &schedules::kCosine};
     case reward:
-      return {1e-4, linear};
+      return {1e-4, &schedules::kLinear};
     case ppo:
-      return {3e-6, linear};
+      return {3e-6, &schedules::kLinear};
     case dpo:
     case kto:
     case orpo:
     case cpo:
     case simpo:
     case grpo:
-      return {1e-6, linear};
+      return {1e-6, &schedules::kLinear};
   }
-  return {2e-4, cosine};
+  return {2e-4, &schedules::kCosine};
 }
 
 }  // namespace ft

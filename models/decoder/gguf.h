@@ -35,8 +35,8 @@ std::vector<GgufModel::Factors> gguf_rope_factors(const Rope&);
 // Returns the linears whose rows change order, in architectures that rotate neighbouring pairs.
 std::vector<GgufModel::Permuted> gguf_permuted(const Config&);
 
-// Makes config.json of such a decoder from GGUF's keys; a family adds more keys. parts: the architecture may
-// rotate only a part of each head's columns.
+// Makes a decoder's config.json from GGUF's keys; a family adds more keys. parts: the architecture may rotate
+// only a part of each head's columns.
 Json gguf_config(const GgufKeyReader&, const std::string& model_type, bool parts = false);
 // Adds attention_bias and mlp_bias: true if the file has the bias tensors.
 void add_gguf_biases(const GgufKeyReader&, Json& config);

@@ -4,7 +4,7 @@
 // latest time that CUDA allows. An error in a kernel becomes a Fault.
 //
 // Stricter than a GPU: a block consists of full warps, no thread may exit before a barrier that others reach,
-// shared memory is limited to that of the smallest GPU, and the host cannot access device memory.
+// shared memory is limited to the smallest GPU's, and the host cannot access device memory.
 #pragma once
 #include <cmath>
 #include <cstddef>

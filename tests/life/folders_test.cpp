@@ -131,8 +131,8 @@ TEST_F(Text, AnAdaptedHeadIsSavedWithItsWeight) {
       << w.says();
 }
 
-// The adapter's configuration is used; other settings have to agree with it. The run.json of such a run can
-// be run again.
+// The adapter's configuration is used; other settings have to agree with it. The run's run.json can be run
+// again.
 TEST_F(Text, AnAdapterToStartFromHasItsConfiguration) {
   ASSERT_EQ(w.train({"lora.r=3", "lora.target_modules=all-linear", "training.max_steps=2"}), 0) << w.says();
   const auto on = [&](std::vector<std::string> more) {
@@ -142,6 +142,7 @@ TEST_F(Text, AnAdapterToStartFromHasItsConfiguration) {
   };
   ASSERT_EQ(on({"lora.r=3", "lora.target_modules=all-linear"}), 0) << w.says();
   EXPECT_EQ(Json::parse(contents(w / "on/run.json"))["lora"]["lora_alpha"], 16);
+  EXPECT_FALSE(contents(w / "on/run.json").ends_with("\n\n"));
   const std::string once = contents(w / "on/adapter_model.safetensors");
   ASSERT_EQ(w.run({"train", "--config", "on/run.json", "--overwrite"}), 0) << w.says();
   EXPECT_TRUE(contents(w / "on/adapter_model.safetensors") == once);

@@ -181,8 +181,8 @@ TEST(Life, SplitsOfABatchMeanTheSame) {
   }
 }
 
-// The file has the state of its own step, as in a checkpoint of transformers' Trainer, and is listed in the
-// manifest.
+// The trainer_state.json of a checkpoint has the state at the checkpoint's step, like transformers' Trainer,
+// and is listed in the manifest.
 TEST(Life, CheckpointsHoldTheTrainersState) {
   const Workplace w("llama", kLora);
   ASSERT_EQ(w.train({"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"}), 0) << w.says();

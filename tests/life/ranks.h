@@ -1,4 +1,4 @@
-// Command lines for several ranks, and the results of such runs.
+// Command lines for several ranks, and the results of their runs.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -134,8 +134,8 @@ double likeliest(const Json& top) {
   return best;
 }
 
-// Echoed tokens are the prompt's. If a prompt consists of an earlier prompt and its answer, the answer's
-// tokens have the probabilities that they had as an answer.
+// With echo, the tokens are the prompt's. If a prompt consists of an earlier prompt and its answer, the
+// answer's tokens have the probabilities that they had as an answer.
 TEST(Serve, LogprobsOfPromptsAndAnswers) {
   constexpr double kRounding = 1e-5;  // passes over a part of the prompt add up in another order
   const Served w;

@@ -53,7 +53,7 @@ class Three {
     store_.begin_micro_step(true);
     store_.acquire(unit_, true);
     trace_.clear();
-    Ctx c{trace_, saved_, scratch_, DType::f32, Random{3}};
+    Ctx c{trace_, saved_, scratch_, {DType::f32, Random{3}}};
     Scope all(saved_), scratch(scratch_);
     Tensor y[3], dy[3], u[3], dx = saved_.take({kRows, kIn}, DType::f32);
     for (std::size_t i = 0; i < 3; ++i) {

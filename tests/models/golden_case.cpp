@@ -196,7 +196,7 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
   const Plan plan = plan_run(*made_.model, request);
   saved_.emplace(ops_->allocate(plan.saved), plan.saved);
   scratch_.emplace(ops_->allocate(plan.scratch), plan.scratch);
-  context_.emplace(Ctx{*ops_, *saved_, *scratch_, how.dtype, {}, true});
+  context_.emplace(Ctx{*ops_, *saved_, *scratch_, {how.dtype, {}, true}});
   made_.model->add_units(store_);
   made_.model->set_recompute(how.recompute);
   store_.reserve();
@@ -253,7 +253,7 @@ Values GoldenRun::logits(const Batch& batch) {
   b.targets.assign(b.target_rows.size(), 0);
   constexpr std::int64_t kRoom = 8 << 20;  // enough for any case
   Arena saved(ops_->allocate(kRoom), kRoom), scratch(ops_->allocate(kRoom), kRoom);
-  Ctx c{*ops_, saved, scratch, context_->dtype, {}, false};
+  Ctx c{*ops_, saved, scratch, {context_->dtype, {}, false}};
   const std::int64_t V = made_.model->vocab_size();
   const Buffer memory = ops_->allocate(b.tokens() * V * size_of(c.dtype));
   const Tensor y(memory.get(), c.dtype, {b.tokens(), V});

@@ -36,7 +36,7 @@ class Feed {
   // Runs one step: forward, and backward with the tensors that `keep` keeps.
   Result run(Keep keep) {
     Arena saved = arena(), scratch = arena(), own = arena();
-    Ctx c{*ops_, saved, scratch, DType::f32, Random{3}};
+    Ctx c{*ops_, saved, scratch, {DType::f32, Random{3}}};
     LocalCommunicator comm(*ops_);
     ParameterStore store(*ops_, comm, ZeroStage::of(0));
     const std::vector<Parameter*> all = parameters_of(mlp_);

@@ -65,7 +65,7 @@ class Run {
     plan_ = plan_run(*made_.model, request);
     saved_.emplace(ops.allocate(plan_.saved), plan_.saved);
     scratch_.emplace(ops.allocate(plan_.scratch), plan_.scratch);
-    context_.emplace(Ctx{ops, *saved_, *scratch_, s.dtype});
+    context_.emplace(Ctx{ops, *saved_, *scratch_, {s.dtype}});
     context_->grid = &grid;
     for (std::int64_t i = 1; i < plan_.in_flight; ++i)
       flights_.emplace_back(ops.allocate(plan_.flight), plan_.flight);

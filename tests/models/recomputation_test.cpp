@@ -77,7 +77,7 @@ Result step(Ops& ops, Communicator& comm, const Kind& kind, const std::string& c
   store.load([](const Parameter& p, Tensor y, std::int64_t first) {
     for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] = number(p.name, first + i);
   });
-  Ctx c{ops, saved, scratch, DType::f32, {}, false};
+  Ctx c{ops, saved, scratch, {DType::f32, {}, false}};
   const Buffer memory = ops.allocate(8);
   const Tensor loss(memory.get(), DType::f64, {1});
   *loss.as<double>() = 0;

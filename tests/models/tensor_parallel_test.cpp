@@ -103,7 +103,7 @@ class Run {
     plan_ = plan_run(model, request);
     saved_.emplace(ops.allocate(plan_.saved), plan_.saved);
     scratch_.emplace(ops.allocate(plan_.scratch), plan_.scratch);
-    context_.emplace(Ctx{ops, *saved_, *scratch_, s.dtype, Random{3}, true});
+    context_.emplace(Ctx{ops, *saved_, *scratch_, {s.dtype, Random{3}, true}});
     context_->grid = &grid;
     model.add_units(store_);
     model.set_recompute(s.recompute);
@@ -147,7 +147,7 @@ class Run {
   Values logits() {
     constexpr std::int64_t kRoom = 8 << 20;  // logits are not planned here
     Arena saved(context_->ops.allocate(kRoom), kRoom), scratch(context_->ops.allocate(kRoom), kRoom);
-    Ctx c{context_->ops, saved, scratch, context_->dtype, {}, false};
+    Ctx c{context_->ops, saved, scratch, {context_->dtype, {}, false}};
     c.grid = &grid_;
     const std::int64_t V = made_.model->vocab_size();
     const Tensor y = saved.take({std::ssize(batch_.targets), V}, c.dtype);

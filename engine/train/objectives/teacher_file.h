@@ -1,7 +1,7 @@
 // A teacher's predictions for a run's targets, made once (ft teach) and used in place of a live teacher: at
 // each target the likeliest tokens with their log-probabilities. The safetensors file is ordered by sequence,
 // so that order, batches, packing and ranks of a run are free:
-//   keys    u8  (sequences, 16)    first bytes of SHA-256 of a sequence's tokens and of which are targets
+//   keys    u8  (sequences, 16)    first bytes of SHA-256 of a sequence's tokens and its targets' positions
 //   first   i32 (sequences + 1)    index of its first target in the arrays below
 //   ids     i32 (targets, k)       the likeliest first
 //   logps   f32 (targets, k)
@@ -57,7 +57,7 @@ class TeacherFile {
   std::map<SequenceKey, std::pair<std::int32_t, std::int32_t>> places_;  // first target, number of targets
 };
 
-// Collects the data of such a file, and writes it.
+// Collects a teacher's predictions, and writes them to a file.
 class Teaching {
  public:
   Teaching(std::int64_t top_k, std::int64_t vocab_size) : top_k_(top_k), vocab_size_(vocab_size) {}

@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "engine/ops/ops.h"
-#include "engine/train/optimizers/all.h"
+#include "engine/train/optimizers/arguments.h"
+#include "engine/train/optimizers/list.h"
+#include "engine/train/optimizers/optimizer.h"
 
 namespace ft {
 namespace {
@@ -108,10 +110,12 @@ class Adafactor final : public Optimizer {
   double decay_;
 };
 
-}  // namespace
-
 std::unique_ptr<const Optimizer> make_adafactor(const TrainingConfig& c, const SettingsText& tree) {
   return std::make_unique<Adafactor>(optim_args_of<AdafactorArguments>(c, tree), c.weight_decay);
 }
+
+}  // namespace
+
+const OptimizerKind optimizers::kAdafactor{.name = "adafactor", .make = make_adafactor, .whole = true};
 
 }  // namespace ft

@@ -3,7 +3,9 @@
 #include <array>
 
 #include "engine/ops/ops.h"
-#include "engine/train/optimizers/all.h"
+#include "engine/train/optimizers/arguments.h"
+#include "engine/train/optimizers/list.h"
+#include "engine/train/optimizers/optimizer.h"
 
 namespace ft {
 namespace {
@@ -39,10 +41,12 @@ class AdagradOptimizer final : public Optimizer {
   double decay_;
 };
 
-}  // namespace
-
 std::unique_ptr<const Optimizer> make_adagrad(const TrainingConfig& c, const SettingsText& tree) {
   return std::make_unique<AdagradOptimizer>(optim_args_of<AdagradArguments>(c, tree), c.weight_decay);
 }
+
+}  // namespace
+
+const OptimizerKind optimizers::kAdagrad{.name = "adagrad", .make = make_adagrad};
 
 }  // namespace ft

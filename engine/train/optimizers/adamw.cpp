@@ -3,8 +3,10 @@
 #include <array>
 
 #include "engine/ops/ops.h"
-#include "engine/train/optimizers/all.h"
+#include "engine/train/optimizers/arguments.h"
 #include "engine/train/optimizers/coding.h"
+#include "engine/train/optimizers/list.h"
+#include "engine/train/optimizers/optimizer.h"
 
 namespace ft {
 namespace {
@@ -50,8 +52,6 @@ class AdamWOptimizer final : public Optimizer {
   bool decoupled_;
 };
 
-}  // namespace
-
 std::unique_ptr<const Optimizer> make_adamw(const TrainingConfig& c, const SettingsText& tree) {
   optim_args_of<NoArguments>(c, tree);
   return std::make_unique<AdamWOptimizer>(c, Coding{});
@@ -60,5 +60,14 @@ std::unique_ptr<const Optimizer> make_adamw(const TrainingConfig& c, const Setti
 std::unique_ptr<const Optimizer> make_adamw_8bit(const TrainingConfig& c, const SettingsText& tree) {
   return std::make_unique<AdamWOptimizer>(c, optim_args_of<CodingArguments>(c, tree));
 }
+
+}  // namespace
+
+constexpr OptimizerKind optimizers::kAdamW{
+    .name = "adamw", .synonyms = {"adamw_torch", "adamw_torch_fused"}, .make = make_adamw, .betas = true};
+constexpr OptimizerKind optimizers::kAdamW8bit{
+    .name = "adamw_8bit", .synonyms = {"adamw_bnb_8bit"}, .make = make_adamw_8bit, .betas = true};
+constexpr OptimizerKind optimizers::kPagedAdamW = paged(kAdamW, "paged_adamw_32bit", "paged_adamw");
+constexpr OptimizerKind optimizers::kPagedAdamW8bit = paged(kAdamW8bit, "paged_adamw_8bit");
 
 }  // namespace ft

@@ -8,7 +8,8 @@
 
 namespace ft {
 
-// Numbers and True or False as such, the rest as texts. UserError(config) for what is no pair.
+// Reads numbers and True or False as such, the rest as texts. Throws UserError (config) for a part that is no
+// pair.
 Json parse_optim_args(const std::string& text, const SettingsText& tree);
 
 template <class Arguments>

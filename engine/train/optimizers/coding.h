@@ -1,4 +1,4 @@
-// Which states 8-bit optimizers keep in 8 bits, as bitsandbytes and transformers' Trainer decide it.
+// States that 8-bit optimizers keep in 8 bits, as bitsandbytes and transformers' Trainer choose them.
 #pragma once
 #include <array>
 #include <optional>

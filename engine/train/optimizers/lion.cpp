@@ -4,8 +4,10 @@
 #include <array>
 
 #include "engine/ops/ops.h"
-#include "engine/train/optimizers/all.h"
+#include "engine/train/optimizers/arguments.h"
 #include "engine/train/optimizers/coding.h"
+#include "engine/train/optimizers/list.h"
+#include "engine/train/optimizers/optimizer.h"
 
 namespace ft {
 namespace {
@@ -39,8 +41,6 @@ class LionOptimizer final : public Optimizer {
   double decay_;
 };
 
-}  // namespace
-
 std::unique_ptr<const Optimizer> make_lion(const TrainingConfig& c, const SettingsText& tree) {
   optim_args_of<NoArguments>(c, tree);
   return std::make_unique<LionOptimizer>(c, Coding{});
@@ -49,5 +49,13 @@ std::unique_ptr<const Optimizer> make_lion(const TrainingConfig& c, const Settin
 std::unique_ptr<const Optimizer> make_lion_8bit(const TrainingConfig& c, const SettingsText& tree) {
   return std::make_unique<LionOptimizer>(c, optim_args_of<CodingArguments>(c, tree));
 }
+
+}  // namespace
+
+constexpr OptimizerKind optimizers::kLion{
+    .name = "lion", .synonyms = {"lion_32bit"}, .make = make_lion, .betas = true};
+constexpr OptimizerKind optimizers::kLion8bit{.name = "lion_8bit", .make = make_lion_8bit, .betas = true};
+constexpr OptimizerKind optimizers::kPagedLion = paged(kLion, "paged_lion_32bit", "paged_lion");
+constexpr OptimizerKind optimizers::kPagedLion8bit = paged(kLion8bit, "paged_lion_8bit");
 
 }  // namespace ft

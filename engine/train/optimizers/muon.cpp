@@ -1,11 +1,13 @@
 // Muon (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon), as torch.optim.Muon: the momentum of
-// a matrix is replaced by the orthogonal matrix near it, which five Newton-Schulz steps in bf16 find. What is
-// no matrix within the model (embeddings, the head, vectors) has AdamW.
+// a matrix is replaced by the orthogonal matrix near it, which five Newton-Schulz steps in bf16 find.
+// Parameters that are no matrices within the model (embeddings, the head, vectors) have AdamW.
 #include <array>
 #include <cmath>
 
 #include "engine/ops/ops.h"
-#include "engine/train/optimizers/all.h"
+#include "engine/train/optimizers/arguments.h"
+#include "engine/train/optimizers/list.h"
+#include "engine/train/optimizers/optimizer.h"
 
 namespace ft {
 namespace {
@@ -44,8 +46,8 @@ void multiply(Ops& ops, const Tensor& y, const Term& term, double alpha = 1, con
   ops.run(op::Products{.y = y, .terms = {&term, 1}, .alpha = static_cast<float>(alpha), .c = c});
 }
 
-// One step on x (m, n) in bf16: a x + (b g + c g g) x with g = x x^T, or from the other side where m > n. As
-// torch rounds, g, its polynomial and the result are rounded once each.
+// Takes one step on x (m, n) in bf16: a x + (b g + c g g) x with g = x x^T, or from the other side if m > n.
+// As torch rounds, g, its polynomial and the result are rounded once each.
 void newton_schulz(Ops& ops, const Tensor& x, const Tensor& wide, Arena& scratch) {
   constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;
   const Scope scope(scratch);
@@ -73,7 +75,7 @@ class Muon final : public Optimizer {
   std::span<const StateSpec> states(const Parameter& p) const override {
     return is_hidden_matrix(p) ? std::span<const StateSpec>(kStates) : rest_->states(p);
   }
-  // The gradient becomes what is to be orthogonal.
+  // The gradient becomes the matrix that step_whole makes orthogonal.
   void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
     if (r.states.size() != kStates.size()) return rest_->step(ops, r, s);
     ops.run(op::MuonMomentum{.m = r.states[0],
@@ -112,14 +114,16 @@ class Muon final : public Optimizer {
   double decay_;
 };
 
-}  // namespace
-
 std::unique_ptr<const Optimizer> make_muon(const TrainingConfig& c, const SettingsText& tree) {
   const auto arguments = optim_args_of<MuonArguments>(c, tree);
   TrainingConfig rest = c;
-  rest.optim = Optim::adamw;
+  rest.optim = &optimizers::kAdamW;
   rest.optim_args.reset();
-  return std::make_unique<Muon>(c, arguments, make_adamw(rest, tree));
+  return std::make_unique<Muon>(c, arguments, rest.optim->make(rest, tree));
 }
+
+}  // namespace
+
+const OptimizerKind optimizers::kMuon{.name = "muon", .make = make_muon, .whole = true};
 
 }  // namespace ft

@@ -1,12 +1,14 @@
 // 1-bit Adam (Tang et al., "1-bit Adam: communication efficient large-scale training with Adam's
 // convergence speed", ICML 2021), as DeepSpeed's OneBitAdam computes it. Before step freeze_step it is Adam
 // without bias correction, with decoupled decay. From then on the second moment stays, and the first is the
-// mean of what the ranks make of it with their own gradients, of which they send signs (sign_sum.h). A rank
+// mean of the ranks' first moments, each with the rank's own gradient; they send signs (sign_sum.h). A rank
 // alone sends nothing, so its first moment is exact.
 #include <array>
 
 #include "engine/ops/ops.h"
-#include "engine/train/optimizers/all.h"
+#include "engine/train/optimizers/arguments.h"
+#include "engine/train/optimizers/list.h"
+#include "engine/train/optimizers/optimizer.h"
 #include "engine/zero/sign_sum.h"
 
 namespace ft {
@@ -79,10 +81,14 @@ class OneBitAdam final : public Optimizer {
   std::int64_t freeze_step_;
 };
 
-}  // namespace
-
 std::unique_ptr<const Optimizer> make_onebit_adam(const TrainingConfig& c, const SettingsText& tree) {
   return std::make_unique<OneBitAdam>(c, optim_args_of<OneBitArguments>(c, tree));
 }
+
+}  // namespace
+
+// Signs take the place of sums of gradients, which are whole then.
+const OptimizerKind optimizers::kOneBitAdam{
+    .name = "onebit_adam", .make = make_onebit_adam, .betas = true, .whole = true, .last_stage = 1};
 
 }  // namespace ft

@@ -3,8 +3,9 @@
 #include <algorithm>
 
 #include "engine/ops/ops.h"
-#include "engine/train/optimizers/all.h"
+#include "engine/train/arguments.h"
 #include "engine/train/optimizers/averaged.h"
+#include "engine/train/optimizers/list.h"
 
 namespace ft {
 
@@ -18,33 +19,9 @@ void step_run(const Optimizer& optimizer, Ops& ops, const FlatRun& run, const St
     optimizer.rest(ops, run);
 }
 
-std::unique_ptr<const Optimizer> choose(const TrainingConfig& config, const SettingsText& tree) {
-  switch (unpaged(config.optim)) {
-    case Optim::adafactor:
-      return make_adafactor(config, tree);
-    case Optim::adagrad:
-      return make_adagrad(config, tree);
-    case Optim::adamw_8bit:
-      return make_adamw_8bit(config, tree);
-    case Optim::lion:
-      return make_lion(config, tree);
-    case Optim::lion_8bit:
-      return make_lion_8bit(config, tree);
-    case Optim::muon:
-      return make_muon(config, tree);
-    case Optim::onebit_adam:
-      return make_onebit_adam(config, tree);
-    case Optim::rmsprop:
-      return make_rmsprop(config, tree);
-    case Optim::sgd:
-      return make_sgd(config, tree);
-    default:
-      break;
-  }
-  return make_adamw(config, tree);
-}
-
 }  // namespace
+
+std::span<const OptimizerKind* const> OptimizerKind::all() { return optimizers::kOptimizers; }
 
 void Optimizer::step_together(Ops& ops, std::span<const WholeSlice> slices, const StepScalars& scalars,
                               Arena& scratch, Communicator&) const {
@@ -59,7 +36,7 @@ std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig& config) {
 }
 
 std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig& config, const SettingsText& tree) {
-  auto optimizer = choose(config, tree);
+  auto optimizer = config.optim->make(config, tree);
   return config.ema_decay ? with_average(std::move(optimizer), *config.ema_decay) : std::move(optimizer);
 }
 

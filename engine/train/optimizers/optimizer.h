@@ -1,5 +1,6 @@
-// What a training step does with gradients. An optimizer is a file in this folder: the states that it keeps,
-// and its update. The ParameterStore holds the states as declared here; nothing else knows them.
+// Optimizers: a step of training turns gradients into new weights. Each is a file in this folder, with its
+// states, its update and its description (kind.h), and stands in list.h. The ParameterStore holds the states
+// as declared here; nothing else knows them.
 #pragma once
 #include <limits>
 #include <memory>
@@ -18,7 +19,7 @@ struct Betas {
 };
 
 struct StepScalars {
-  double rate;                      // the learning rate; in Optimizer::step that of what is stepped
+  double rate;                      // the learning rate; in Optimizer::step, of the stepped parameters
   double grad_scale;                // gradients are multiplied by it first
   std::int64_t step = 1;            // steps that are not skipped, this one included; likewise
   std::optional<Betas> betas = {};  // of this step, in place of the settings'
@@ -30,46 +31,45 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   virtual std::span<const StateSpec> states(const Parameter&) const = 0;
-  // Elements are updated independently, or together with those of their block. Where master, gradient and
-  // states are zero (the padding between parameters), the master stays zero.
+  // Updates elements independently of each other, or of other blocks. Where master, gradient and states are
+  // zero (the padding between parameters), the master stays zero.
   virtual void step(Ops&, const FlatRun&, const StepScalars&) const = 0;
-  // In place of it, where it is not trained yet.
+  // Takes the place of step() for parameters that are not trained yet.
   virtual void rest(Ops&, const FlatRun&) const {}
-  // After it, for parameters whose states want the whole gradient. What is taken from `scratch` is given
-  // back.
+  // Follows step() for parameters whose states want the whole gradient. Returns all memory to `scratch`.
   virtual void step_whole(Ops&, const WholeSlice&, const StepScalars&, Arena& /*scratch*/) const {}
-  // In place of it, for those that lie together and of which this rank may step nothing; the scalars are the
-  // run's. Ranks may talk.
+  // Takes the place of step_whole() for parameters that lie together; this rank may step none of them. The
+  // scalars are the run's. Ranks may send messages.
   virtual void step_together(Ops&, std::span<const WholeSlice>, const StepScalars&, Arena& scratch,
                              Communicator&) const;
   virtual bool wants_squares() const { return false; }  // WholeSlice::squares
-  // The first step for which the ranks' gradients are not added up: step_together does so in its own way.
+  // The first step for which the ranks' gradients are not added up: step_together does so in another way.
   virtual std::int64_t own_from() const { return kNever; }
 };
 
-// What a step of that number begins with (ParameterStore::begin_step).
+// The argument of ParameterStore::begin_step for this step.
 inline bool takes_own(const Optimizer& o, std::int64_t step) { return step >= o.own_from(); }
 
-// A group may have a rate of its own and begin later than the rest: its steps count from there.
+// A group may have its own rate and begin later than the rest: its steps count from there.
 inline StepScalars by_rule(StepScalars scalars, const UpdateRule& rule) {
   scalars.step -= rule.frozen_steps;
   scalars.rate *= rule.rate;
   return scalars;
 }
 
-// By training.optim and training.optim_args. Throws UserError(config) for mistakes in the latter, by their
-// place in the settings.
+// Makes training.optim with training.optim_args. Throws UserError (config) for mistakes in the latter, by
+// their place in the settings.
 std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig&);
 std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig&, const SettingsText& settings);
 
-// What that optimizer declares.
+// The states that the optimizer declares.
 StatesOf states_of(const TrainingConfig&);
 
 // Steps all that this rank steps, a launch for each run, and publishes it.
 // scratch: for optimizers that look at parameters as a whole.
 void take_step(Ops&, ParameterStore&, const Optimizer&, const StepScalars&, Arena* scratch = nullptr);
-// The same beside the next backward pass, with its gradients or those of the step before. The optimizer must
-// live until then.
+// Takes the step beside the next backward pass, with the gradients of that pass or of the step before. The
+// optimizer must live until then.
 EarlyStep early_step(const Optimizer&, const StepScalars&, bool previous);
 
 // torch's clip_grad_norm_: the factor that shortens a gradient of this norm to `most` (0: never).

@@ -3,7 +3,9 @@
 #include <array>
 
 #include "engine/ops/ops.h"
-#include "engine/train/optimizers/all.h"
+#include "engine/train/optimizers/arguments.h"
+#include "engine/train/optimizers/list.h"
+#include "engine/train/optimizers/optimizer.h"
 
 namespace ft {
 namespace {
@@ -48,10 +50,12 @@ class RmsPropOptimizer final : public Optimizer {
   double decay_;
 };
 
-}  // namespace
-
 std::unique_ptr<const Optimizer> make_rmsprop(const TrainingConfig& c, const SettingsText& tree) {
   return std::make_unique<RmsPropOptimizer>(optim_args_of<RmsPropArguments>(c, tree), c.weight_decay);
 }
+
+}  // namespace
+
+const OptimizerKind optimizers::kRmsProp{.name = "rmsprop", .make = make_rmsprop};
 
 }  // namespace ft

@@ -2,7 +2,9 @@
 #include <array>
 
 #include "engine/ops/ops.h"
-#include "engine/train/optimizers/all.h"
+#include "engine/train/optimizers/arguments.h"
+#include "engine/train/optimizers/list.h"
+#include "engine/train/optimizers/optimizer.h"
 
 namespace ft {
 namespace {
@@ -46,10 +48,12 @@ class SgdOptimizer final : public Optimizer {
   double decay_;
 };
 
-}  // namespace
-
 std::unique_ptr<const Optimizer> make_sgd(const TrainingConfig& c, const SettingsText& tree) {
   return std::make_unique<SgdOptimizer>(optim_args_of<SgdArguments>(c, tree), c.weight_decay);
 }
+
+}  // namespace
+
+const OptimizerKind optimizers::kSgd{.name = "sgd", .make = make_sgd};
 
 }  // namespace ft

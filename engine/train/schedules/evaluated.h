@@ -29,7 +29,7 @@ class EvaluatedRate {
     std::int64_t bad = 0, good = 0;         // evaluations in a row without and with progress
     std::int64_t cooldown = 0, warmup = 0;  // evaluations that will not count
     std::int64_t falls_left = 0;            // before it starts anew
-    std::vector<double> window;             // the last figures, where they are averaged
+    std::vector<double> window;             // the last figures, if they are averaged
     double window_sum = 0;
     bool operator==(const State&) const = default;
   };
@@ -42,7 +42,7 @@ class EvaluatedRate {
 
  protected:
   EvaluatedRate(double rate, bool higher) : higher_(higher) { s_.rate = rate; }
-  // Whether a figure is progress, and then the best so far.
+  // True if a figure is progress, and then it is the best so far.
   bool improves(double figure, schedules::Threshold mode, double threshold) {
     if (!std::isfinite(figure) || (s_.best && !better(figure, *s_.best, mode, threshold))) return false;
     s_.best = figure;

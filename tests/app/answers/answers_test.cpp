@@ -1,5 +1,5 @@
 // Finds the question in a conversation's tokens, for output lines that show question and answer.
-#include "app/answers/answers.h"
+#include "app/rollouts/answer_test.h"
 
 #include <gtest/gtest.h>
 

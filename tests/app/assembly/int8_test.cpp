@@ -13,11 +13,9 @@ namespace {
 BuiltModel built_model_of(const std::string& golden, Int8Part int8, const std::string& adapter = "") {
   RunConfig c;
   c.model.model_name_or_path = source_path("tests/golden/models/" + golden + "/model");
-  c.trains = false;
-  c.int8 = int8;
   if (!adapter.empty())
     c.lora.adapter_name_or_path = source_path("tests/golden/models/" + adapter + "/adapter");
-  return build_model(c, Weights::check);
+  return build_model(c, Weights::check, {}, {.work = Work::compute, .int8 = int8});
 }
 
 // Reads a model's files, with the weights of one linear or of all rounded to 8 bits and back.

@@ -1,10 +1,13 @@
-// Examples of settings in the documentation: each is read. Those about optimizers are validated on a small
-// model.
+// The documentation. Each example of settings is read, and the examples about optimizers are validated on a
+// small model. docs/README.md links to every page of docs/, and each link of a page leads to a file and a
+// heading that exist.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "app/config/config.h"
 #include "engine/files/file.h"
@@ -50,10 +53,88 @@ Json completed(Json settings, const std::string& output) {
   return settings;
 }
 
+// Returns the paths of the pages of docs/, its index included.
+std::vector<std::filesystem::path> pages_of_docs() {
+  std::vector<std::filesystem::path> pages;
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("docs")))
+    if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  return pages;
+}
+
+// Returns the lines of a page that are outside of fenced code.
+std::vector<std::string> prose_lines(const std::filesystem::path& page) {
+  std::istringstream text(read_file(page.string(), 1 << 20));
+  std::vector<std::string> lines;
+  bool code = false;
+  for (std::string line; std::getline(text, line);) {
+    const bool fence = line.starts_with("```");
+    if (fence) code = !code;
+    if (!fence && !code) lines.push_back(line);
+  }
+  return lines;
+}
+
+// Returns the targets of a page's links, "FILE#HEADING" as written; links to other sites are left out.
+std::set<std::string> links(const std::filesystem::path& page) {
+  std::set<std::string> targets;
+  for (const std::string& line : prose_lines(page))
+    for (std::size_t at = line.find("]("); at != line.npos; at = line.find("](", at + 2)) {
+      const std::string target = line.substr(at + 2, line.find(')', at) - at - 2);
+      if (target.find("://") == target.npos) targets.insert(target);
+    }
+  return targets;
+}
+
+// Returns the anchors that GitHub gives a page's headings: lower case, hyphens for spaces, no other
+// punctuation.
+std::set<std::string> anchors(const std::filesystem::path& page) {
+  std::set<std::string> all;
+  for (const std::string& line : prose_lines(page)) {
+    const std::size_t level = line.find_first_not_of('#');
+    if (level == 0 || level == line.npos || line[level] != ' ') continue;
+    std::string anchor;
+    for (const char c : line.substr(level + 1)) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (std::isalnum(byte) || c == '-' || c == '_') anchor += static_cast<char>(std::tolower(byte));
+      if (c == ' ') anchor += '-';
+    }
+    all.insert(anchor);
+  }
+  return all;
+}
+
+TEST(Pages, TheIndexLinksEveryPageOfDocs) {
+  const std::filesystem::path index = source_path("docs/README.md");
+  std::set<std::string> linked;
+  for (const std::string& target : links(index)) linked.insert(target.substr(0, target.find('#')));
+  const auto pages = pages_of_docs();
+  EXPECT_GT(pages.size(), 25u);
+  for (const std::filesystem::path& page : pages)
+    EXPECT_TRUE(page == index || linked.contains(page.filename().string()))
+        << "docs/README.md has no link to " << page.filename();
+  EXPECT_TRUE(links(source_path("README.md")).contains("docs/README.md"));
+}
+
+TEST(Pages, LinksLeadToFilesAndHeadings) {
+  std::vector<std::filesystem::path> pages = pages_of_docs();
+  for (const char* page : {"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "configs/README.md",
+                           "bench/results/h200.md"})
+    pages.emplace_back(source_path(page));
+  for (const std::filesystem::path& page : pages)
+    for (const std::string& target : links(page)) {
+      const std::size_t hash = target.find('#');
+      const std::string file = target.substr(0, hash);
+      const std::filesystem::path to = file.empty() ? page : page.parent_path() / file;
+      EXPECT_TRUE(std::filesystem::exists(to)) << page << " links to " << target << ", which does not exist";
+      if (hash != target.npos && std::filesystem::is_regular_file(to)) {
+        EXPECT_TRUE(anchors(to).contains(target.substr(hash + 1))) << page << ": no heading for " << target;
+      }
+    }
+}
+
 TEST(Pages, ExamplesOfSettingsAreRead) {
   std::vector<std::string> pages{source_path("README.md")};
-  for (const auto& entry : std::filesystem::directory_iterator(source_path("docs")))
-    if (entry.path().extension() == ".md") pages.push_back(entry.path().string());
+  for (const std::filesystem::path& page : pages_of_docs()) pages.push_back(page.string());
   int read = 0;
   for (const std::string& page : pages)
     for (const std::string& block : json_blocks(page)) {

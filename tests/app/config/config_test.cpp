@@ -12,6 +12,7 @@
 #include "engine/files/file.h"
 #include "engine/files/json.h"
 #include "engine/settings/fields.h"
+#include "engine/train/schedules/list.h"
 #include "tests/app/config/config_text.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/support/source.h"
@@ -39,7 +40,7 @@ TEST(Config, Defaults) {
 
 // Default learning rates follow TRL's configurations; for adapters, ft's own examples.
 TEST(Config, RatesFollowTheObjectiveUnlessTheyAreGiven) {
-  using enum LrScheduler;
+  const LrScheduler cosine = &schedules::kCosine, linear = &schedules::kLinear;
   const auto expect = [](const std::vector<std::string>& overrides, double rate, LrScheduler schedule,
                          bool usual) {
     const RunConfig c = parsed("", overrides);
@@ -56,7 +57,7 @@ TEST(Config, RatesFollowTheObjectiveUnlessTheyAreGiven) {
   expect({"objective.type=ppo", "objective.reward_funcs=length", "objective.soft_punish_cache=2"}, 3e-6,
          linear, true);
   expect({"objective.type=dpo", "training.learning_rate=2e-4"}, 2e-4, linear, false);
-  expect({"objective.type=dpo", "training.lr_scheduler_type=constant"}, 1e-6, constant, true);
+  expect({"objective.type=dpo", "training.lr_scheduler_type=constant"}, 1e-6, &schedules::kConstant, true);
   const RunConfig again = parsed("", {"objective.type=dpo"});
   EXPECT_NE(effective_config(again).find("\"learning_rate\": 1e-06"), std::string::npos);
 }

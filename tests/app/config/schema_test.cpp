@@ -11,6 +11,7 @@
 #include <set>
 
 #include "app/config/config.h"
+#include "data/row_formats.h"
 #include "engine/files/json.h"
 #include "engine/settings/fields.h"
 #include "tests/support/source.h"
@@ -145,7 +146,7 @@ TEST(Schema, TheExampleIsRead) {
   const auto file = reference("ft-config.example.json");
   if (!exists(file)) GTEST_SKIP() << "no reference example beside the repository";
   const RunConfig c = load_config(file, {});
-  EXPECT_EQ(c.data.datasets[0].type, RowType::alpaca);
+  EXPECT_EQ(c.data.datasets[0].type, &row_formats::kAlpaca);
   EXPECT_EQ(c.zero_optimization.stage, 3);
   EXPECT_EQ(c.lora.r, 16);
   EXPECT_TRUE(c.quantization.load_in_4bit);

@@ -7,6 +7,7 @@
 #include "app/tune/trials_file.h"
 #include "engine/core/error.h"
 #include "engine/files/file.h"
+#include "engine/train/schedules/list.h"
 #include "tests/engine/files/temp_folder.h"
 
 namespace ft {
@@ -67,7 +68,7 @@ TEST(TrialConfig, DoesNothingBesideItsSteps) {
   RunConfig config = some_config();
   config.evaluation.eval_strategy = EvalStrategy::epoch;
   config.evaluation.predict_with_generate = true;
-  config.training.lr_scheduler_type = LrScheduler::reduce_lr_on_plateau;  // follows evaluations
+  config.training.lr_scheduler_type = &schedules::kReduceLrOnPlateau;  // follows evaluations
   config.data_efficiency.enabled = true;
   const RunConfig trial = trial_config(config, "somewhere");
   EXPECT_EQ(trial.training.output_dir, "somewhere");

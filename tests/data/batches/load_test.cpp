@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "data/row_formats.h"
 #include "tests/data/scratch.h"
 
 namespace ft {
@@ -305,7 +306,7 @@ TEST_F(Load, Types) {
             "tokenized, preference, kto, preference_tokenized, kto_tokenized, rollouts_tokenized, "
             "prompts, prompts_tokenized) "
             "and data.datasets[0].columns");
-  config.datasets[0].type = RowType::tokenized;
+  config.datasets[0].type = &row_formats::kTokenized;
   config.datasets[0].columns = {{"input_ids", "tokens"}};
   EXPECT_EQ(ids(load("{\"tokens\": [3]}\n{\"tokens\": [3, 4]}").train, 1), (Ids{3, 4}));
   config.datasets[0].columns = {{"prompt", "tokens"}};

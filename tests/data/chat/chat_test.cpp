@@ -8,6 +8,7 @@
 #include "data/chat/chat_format.h"
 #include "data/chat/chat_markers.h"
 #include "data/chat/chat_template.h"
+#include "data/row_formats.h"
 #include "tests/data/scratch.h"
 #include "tests/support/source.h"
 
@@ -463,7 +464,7 @@ TEST_F(ChatRowsTest, Errors) {
             "t.jsonl:1: messages: message 1: unknown role \"tool\"; ft knows system, user and assistant");
   EXPECT_EQ(error(R"({"messages": 3})"), "t.jsonl:1: messages: must be a list of messages, is 3");
   EXPECT_EQ(error("{\"messages\": []}\n{\"text\": 1}"), "t.jsonl:1: messages: no messages");
-  config.datasets[0].type = RowType::messages;
+  config.datasets[0].type = &row_formats::kMessages;
   EXPECT_EQ(error("{\"text\": 1}"), "t.jsonl:1: no \"messages\"");
   EXPECT_EQ(error("[1]"), "t.jsonl:1: the row is a list, not an object");
 }

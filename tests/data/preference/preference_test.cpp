@@ -7,6 +7,7 @@
 #include "data/batches/batcher.h"
 #include "data/batches/load.h"
 #include "data/preference/shared_prompt.h"
+#include "data/row_formats.h"
 #include "tests/data/scratch.h"
 #include "tests/support/source.h"
 
@@ -219,27 +220,27 @@ TEST_F(PreferenceTest, WrongRowsAreNamed) {
       {R"({"prompt_ids":5,"chosen_ids":[5],"rejected_ids":[8]})", "must be a list of ids"},
       {R"({"prompt_ids":[1.5],"chosen_ids":[5],"rejected_ids":[8]})", "prompt_ids[0] is 1.5"},
       {R"({"prompt_ids":[5],"chosen_ids":[5],"rejected_ids":[8],"margin":"x"})", "margin: must be a number"}};
-  config.datasets[0].type = RowType::preference_tokenized;
+  config.datasets[0].type = &row_formats::kPreferenceTokenized;
   for (const auto& [row, words] : cases) {
     const std::string said = error(row);
     EXPECT_NE(said.find(words), std::string::npos) << said;
     EXPECT_NE(said.find("t.jsonl:1"), std::string::npos) << said;
   }
-  config.datasets[0].type = RowType::preference;
+  config.datasets[0].type = &row_formats::kPreference;
   EXPECT_NE(error(R"({"prompt":"a","chosen":5,"rejected":"b"})").find("chosen: must be"), std::string::npos);
   EXPECT_NE(error(R"({"prompt":"a","chosen":"x","rejected":["b"]})").find("rejected: must be a text"),
             std::string::npos);
 }
 
 TEST_F(PreferenceTest, RowsOfAnotherObjectiveAreRefused) {
-  config.datasets[0].type = RowType::tokenized;
+  config.datasets[0].type = &row_formats::kTokenized;
   const std::string said = error(R"({"input_ids":[5]})", Exit::config);
   EXPECT_NE(said.find("objective.type dpo is for pairs of answers: preference"), std::string::npos) << said;
   wanted = {};
-  config.datasets[0].type = RowType::preference;
+  config.datasets[0].type = &row_formats::kPreference;
   EXPECT_NE(error(R"({"prompt":"a","chosen":"b","rejected":"c"})", Exit::config).find("preference_chosen"),
             std::string::npos);
-  config.datasets[0].type = RowType::detected;
+  config.datasets[0].type = &row_formats::kDetected;
   EXPECT_EQ(load(R"({"prompt":"a","chosen":"b","rejected":"c"})").kind(), RowKind::example) << "as ever";
 }
 

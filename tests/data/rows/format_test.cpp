@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "data/batches/load.h"
+#include "data/row_formats.h"
 #include "tests/data/scratch.h"
 #include "tests/support/source.h"
 
@@ -52,7 +55,7 @@ TEST_F(FormatTest, PromptsAndAnswers) {
     EXPECT_EQ(labels(data.train), answer) << row;
     EXPECT_EQ(told.first, told.second);
   }
-  config.datasets[0].type = RowType::prompt_completion;
+  config.datasets[0].type = &row_formats::kPromptCompletion;
   config.datasets[0].columns = {{"prompt", "ask"}, {"response", "say"}};
   const std::string row = R"({"say": "Ada", "ask": "Ada has", "prompt": 5})";
   EXPECT_EQ(labels(load(row).train), answer);
@@ -210,6 +213,15 @@ TEST_F(FormatTest, PaddingThatDoesNothingIsSaid) {
   EXPECT_EQ(load(R"({"text": "Ada"})").notes,
             std::vector<std::string>{"data.pad_to_multiple_of has no effect: nothing is padded unless "
                                      "data.pad_to_max_length is true"});
+}
+
+TEST(RowFormats, EachIsCompleteAndDetected) {
+  for (const RowFormat* rows : row_formats::kRowFormats) {
+    const auto& order = row_formats::kDetectionOrder;
+    const bool described = rows != &row_formats::kDetected;
+    EXPECT_EQ(std::count(order.begin(), order.end(), rows), int{described}) << rows->name;
+    EXPECT_EQ(rows->fits && rows->make && rows->columns[0], described) << rows->name;
+  }
 }
 
 }  // namespace

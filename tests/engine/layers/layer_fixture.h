@@ -69,7 +69,7 @@ Values<double> complex_step(F f, const Named<double>& in, const std::string& nam
 
 class LayerRun {
  public:
-  explicit LayerRun(DType dtype, bool train = true) : c{ops, saved, scratch, dtype, Random{11}, train} {}
+  explicit LayerRun(DType dtype, bool train = true) : c{ops, saved, scratch, {dtype, Random{11}, train}} {}
   ~LayerRun() {
     if (bound_ >= 0) store.release(bound_);
     EXPECT_EQ(scratch.mark(), 0) << "a layer keeps scratch memory";

@@ -1,4 +1,4 @@
-// Ranks as threads, some of which are lost in the ways in which a process can be lost.
+// Ranks as threads. Some are lost, in each way in which a process can be lost.
 #include "engine/ranks/watch.h"
 
 #include <gtest/gtest.h>

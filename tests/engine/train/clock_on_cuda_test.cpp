@@ -61,7 +61,7 @@ Outcome run(Ops& ops, Seen& seen) {
   store.reserve({.values = 1 << 16, .grads = 1 << 16});
   store.load([](const Parameter&, Tensor y, std::int64_t) { std::fill_n(y.as<float>(), y.numel(), 0.5f); });
   Arena saved(ops.allocate(4096), 4096), scratch(ops.allocate(4096), 4096);
-  Ctx context{ops, saved, scratch, DType::f32};
+  Ctx context{ops, saved, scratch, {DType::f32}};
   Files files(model);
   Checkpoints checkpoints(model, store, comm, files, "/nowhere");
   Trainer trainer({.context = context,

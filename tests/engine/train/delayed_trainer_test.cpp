@@ -7,6 +7,7 @@
 #include <set>
 
 #include "engine/cpu/cpu_ops.h"
+#include "engine/train/schedules/list.h"
 #include "engine/zero/file_depot.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/engine/train/plain_model.h"
@@ -76,7 +77,7 @@ Outcome run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   t.gradient_accumulation_steps = run.micro_steps;
   t.num_train_epochs = 1;
   t.learning_rate = kRate;
-  t.lr_scheduler_type = LrScheduler::constant_with_warmup;
+  t.lr_scheduler_type = &schedules::kConstantWithWarmup;
   t.warmup_steps = kWarmup;
   t.max_grad_norm = kMost;
   t.weight_decay = kDecay;
@@ -96,7 +97,7 @@ Outcome run_rank(const Setting& run, Ops& ops, Communicator& comm) {
     for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] = static_cast<float>(start(first + i));
   });
   Arena saved(ops.allocate(4096), 4096), scratch(ops.allocate(4096), 4096);
-  Ctx context{ops, saved, scratch, run.dtype};
+  Ctx context{ops, saved, scratch, {run.dtype}};
   Files files(model);
   Checkpoints checkpoints(model, store, comm, files, run.output);
   Told told;

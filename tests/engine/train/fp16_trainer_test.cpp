@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "engine/train/schedules/list.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/engine/train/plain_model.h"
 #include "tests/support/ranks.h"
@@ -72,7 +73,7 @@ Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   config.training.loss_scaling = run.scaling;
   config.training.num_train_epochs = 1;
   config.training.learning_rate = 0.05;
-  config.training.lr_scheduler_type = LrScheduler::constant_with_warmup;
+  config.training.lr_scheduler_type = &schedules::kConstantWithWarmup;
   config.training.warmup_steps = 9;
   config.training.max_grad_norm = 0.5;
   config.training.output_dir = run.output;
@@ -86,7 +87,7 @@ Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
     for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] = 0.001f * static_cast<float>(first + i);
   });
   Arena saved(ops.allocate(4096), 4096), scratch(ops.allocate(4096), 4096);
-  Ctx context{ops, saved, scratch, DType::f16};
+  Ctx context{ops, saved, scratch, {DType::f16}};
   Files files(model);
   Checkpoints checkpoints(model, store, comm, files, run.output, run.max_shard_bytes);
   Told told;

@@ -11,6 +11,7 @@
 #include "engine/files/safetensors.h"
 #include "engine/ops/ops.h"
 #include "engine/ranks/local.h"
+#include "engine/train/optimizers/list.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "tests/support/source.h"
 
@@ -139,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 // States of embeddings and of weights with few elements stay in 32 bits.
 TEST(EightBit, StatesOfSomeWeightsStayIn32Bits) {
-  for (const Optim optim : {Optim::adamw_8bit, Optim::lion_8bit}) {
+  for (const Optim optim : {&optimizers::kAdamW8bit, &optimizers::kLion8bit}) {
     TrainingConfig config;
     config.optim = optim;
     const auto optimizer = make_optimizer(config);

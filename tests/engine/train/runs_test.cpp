@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "engine/ranks/local.h"
+#include "engine/train/optimizers/list.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/zero/host_pieces.h"
 #include "tests/support/ranks.h"
@@ -156,9 +157,9 @@ TEST_P(Runs, AreBitwiseOneParameterAtATime) {
 
 // Adafactor and Muon need a parameter's full matrix: the same bits as on one rank.
 TEST(WholeParameters, HaveTheSameBitsUnderEveryStage) {
-  for (const auto& [optim, args] : {std::pair{Optim::adafactor, "clip_threshold=0.5"},
-                                    {Optim::adafactor, "scale_parameter=True"},
-                                    {Optim::muon, ""}}) {
+  for (const auto& [optim, args] : {std::pair{&optimizers::kAdafactor, "clip_threshold=0.5"},
+                                    {&optimizers::kAdafactor, "scale_parameter=True"},
+                                    {&optimizers::kMuon, ""}}) {
     TrainingConfig config;
     config.optim = optim;
     config.optim_args = args;
@@ -168,7 +169,7 @@ TEST(WholeParameters, HaveTheSameBitsUnderEveryStage) {
     for (int ranks = 2; ranks <= 3; ++ranks)
       for (int stage = 0; stage < 4; ++stage)
         EXPECT_TRUE(train(config, {ranks, stage, 100}, step_all) == want)
-            << name_of(optim) << " " << args << ": " << ranks << " ranks, stage " << stage;
+            << optim->name << " " << args << ": " << ranks << " ranks, stage " << stage;
   }
 }
 
@@ -192,12 +193,13 @@ TEST(Units, HaveARunForParametersThatDecayAlike) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, Runs,
-                         testing::Values(Choice{Optim::adamw, ""}, Choice{Optim::lion, ""},
-                                         Choice{Optim::sgd, ""}, Choice{Optim::sgd, "momentum=0.9"},
-                                         Choice{Optim::adagrad, ""},
-                                         Choice{Optim::rmsprop, "momentum=0.9,centered=True"},
-                                         Choice{Optim::adamw_8bit, "min_8bit_size=100"},
-                                         Choice{Optim::lion_8bit, "min_8bit_size=100"}));
+                         testing::Values(Choice{&optimizers::kAdamW, ""}, Choice{&optimizers::kLion, ""},
+                                         Choice{&optimizers::kSgd, ""},
+                                         Choice{&optimizers::kSgd, "momentum=0.9"},
+                                         Choice{&optimizers::kAdagrad, ""},
+                                         Choice{&optimizers::kRmsProp, "momentum=0.9,centered=True"},
+                                         Choice{&optimizers::kAdamW8bit, "min_8bit_size=100"},
+                                         Choice{&optimizers::kLion8bit, "min_8bit_size=100"}));
 
 }  // namespace
 }  // namespace ft

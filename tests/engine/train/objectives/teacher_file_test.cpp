@@ -111,7 +111,7 @@ TEST_F(TeacherFiles, LogitsAreOfTheTargetsOfABatch) {
   const TeacherFile file(path);
   cpu::CpuOps ops(1);
   Arena saved(ops.allocate(1 << 16), 1 << 16), scratch(ops.allocate(1 << 16), 1 << 16);
-  Ctx c{ops, saved, scratch, DType::f32};
+  Ctx c{ops, saved, scratch, {DType::f32}};
   const Tensor logits = saved.take({2, kVocabulary}, DType::f32);
   file.logits(batch_of({{6, 7}, {3, 4, 5}}))->write(c, logits, 1);  // targets 1 and 2: 3 and 0 of the file
   for (const auto& [row, target] : {std::pair{0, 3}, std::pair{1, 0}}) {

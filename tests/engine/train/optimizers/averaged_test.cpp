@@ -8,6 +8,7 @@
 
 #include "engine/ops/ops.h"
 #include "engine/ranks/local.h"
+#include "engine/train/optimizers/list.h"
 
 namespace ft {
 namespace {
@@ -57,8 +58,8 @@ TEST_P(EmaOf, FollowsTheWeights) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, EmaOf,
-                         testing::Values(Optim::adamw, Optim::adamw_8bit, Optim::sgd, Optim::adafactor,
-                                         Optim::muon),
+                         testing::Values(&optimizers::kAdamW, &optimizers::kAdamW8bit, &optimizers::kSgd,
+                                         &optimizers::kAdafactor, &optimizers::kMuon),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 }  // namespace

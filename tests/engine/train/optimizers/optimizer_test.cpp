@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "engine/files/json.h"
 #include "engine/files/safetensors.h"
@@ -113,6 +114,19 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, Torch,
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+TEST(Optimizers, PagedOnesAreTheSameButForTheirHome) {
+  int paged = 0;
+  for (const OptimizerKind* kind : OptimizerKind::all()) {
+    const OptimizerKind* home = kind->unpaged();
+    EXPECT_EQ(home->paged_of, nullptr) << kind->name;
+    EXPECT_EQ(std::tie(kind->make, kind->betas, kind->whole, kind->last_stage),
+              std::tie(home->make, home->betas, home->whole, home->last_stage))
+        << kind->name;
+    paged += kind != home;
+  }
+  EXPECT_EQ(paged, 4);
+}
 
 }  // namespace
 }  // namespace ft

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/settings/fields.h"
+#include "engine/train/optimizers/list.h"
 #include "tests/support/source.h"
 
 namespace ft {
@@ -137,7 +138,7 @@ TEST(Schedule, ArgumentsThatMakeNoSenseAreRefusedByName) {
 TEST(Schedule, AnOptimizerWithoutBetasHasNoneToCycle) {
   const std::string cycle = R"("cycle_min_lr": 1e-5, "cycle_max_lr": 1e-4)";
   TrainingConfig t = config_of("OneCycle", "{" + cycle + "}");
-  t.optim = Optim::sgd;
+  t.optim = &optimizers::kSgd;
   EXPECT_EQ(mistake(t), "none");
   t.lr_scheduler_kwargs.text = "{" + cycle + R"(, "cycle_momentum": true})";
   EXPECT_EQ(mistake(t),

@@ -1,0 +1,49 @@
+// ft serve.
+#include "app/serve/serve.h"
+
+#include "app/commands/answerer_options.h"
+#include "app/commands/list.h"
+#include "app/config/hub_folders.h"
+
+namespace ft::commands {
+namespace {
+
+Use serve_options(CLI::App& app) {
+  const auto args = std::make_shared<ServeArgs>();
+  add_answerer_options(app, *args, false);
+  app.add_option("--adapter", args->adapters,
+                 "PEFT adapter that requests can name as their model; may be repeated.")
+      ->allow_extra_args(false)
+      ->type_name("NAME=DIR");
+  app.add_option("--name", args->name, "The model's name in requests, if not that of its folder.")
+      ->type_name("NAME");
+  app.add_option("--host", args->host, "Address to listen at.")->type_name("HOST")->capture_default_str();
+  app.add_option("--port", args->port, "Port to listen at; 0: any free one.")
+      ->check(CLI::Range(0, 65535))
+      ->type_name("PORT")
+      ->capture_default_str();
+  app.add_option("--api-key-file", args->key_file, "File whose first line is the key that clients need.")
+      ->type_name("FILE");
+  app.add_option("--max-waiting", args->max_waiting, "Requests that may wait; further ones are refused.")
+      ->check(CLI::Range(1, 10000))
+      ->type_name("N")
+      ->capture_default_str();
+  args->conversation = true;
+  return {.run = [args] {
+    if (args->name.empty()) args->name = name_of_model(args->model);
+    args->model = model_folder(args->model, "main", "ft serve");
+    return serve(*args);
+  }};
+}
+
+}  // namespace
+
+const Command kServe{"serve", "Answer over HTTP, as OpenAI's API does: docs/serve.md.",
+                     "  ft serve --model models/base\n"
+                     "  ft serve --model models/base --adapter cheerful=outputs/a --adapter brief=outputs/b\n"
+                     "  ft serve --model models/base --host 0.0.0.0 --port 80 --api-key-file key.txt\n"
+                     "  curl localhost:8000/v1/completions -H 'Content-Type: application/json' \\\n"
+                     "       -d '{\"model\": \"base\", \"prompt\": \"2 + 2 =\", \"max_tokens\": 20}'",
+                     serve_options};
+
+}  // namespace ft::commands

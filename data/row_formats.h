@@ -1,0 +1,35 @@
+// The formats of rows, in the order of messages and help. Each is defined in its own file.
+#pragma once
+#include <array>
+
+#include "data/row_format.h"
+
+namespace ft::row_formats {
+
+extern const RowFormat kPromptCompletion, kAlpaca, kMessages, kShareGpt, kText, kTranslation,
+    kPreferenceChosen, kTokenized, kPreference, kKto, kPreferenceTokenized, kKtoTokenized, kRolloutsTokenized,
+    kPrompts, kPromptsTokenized;
+
+inline constexpr std::array kRowFormats{
+    &kDetected,     &kPromptCompletion,  &kAlpaca,    &kMessages,        &kShareGpt, &kText,
+    &kTranslation,  &kPreferenceChosen,  &kTokenized, &kPreference,      &kKto,      &kPreferenceTokenized,
+    &kKtoTokenized, &kRolloutsTokenized, &kPrompts,   &kPromptsTokenized};
+
+// The order in which the fields of rows are compared with formats; the first format that fits is chosen.
+inline constexpr std::array kDetectionOrder{&kPromptsTokenized,
+                                            &kPrompts,
+                                            &kPreferenceTokenized,
+                                            &kKtoTokenized,
+                                            &kRolloutsTokenized,
+                                            &kPreference,
+                                            &kKto,
+                                            &kTokenized,
+                                            &kMessages,
+                                            &kShareGpt,
+                                            &kPreferenceChosen,
+                                            &kPromptCompletion,
+                                            &kAlpaca,
+                                            &kTranslation,
+                                            &kText};
+
+}  // namespace ft::row_formats
