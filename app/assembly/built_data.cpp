@@ -21,16 +21,6 @@ std::int64_t vocab_size_of(const RunConfig& config) {
 
 namespace {
 
-void check_choosing(const DataConfig& data) {
-  for (const auto& [given, what] :
-       {std::pair{data.packing, "packing: packs are not chosen by their difficulty; set data.packing=false"},
-        std::pair{data.streaming, "streaming: it needs all data in memory; set data.streaming=false"},
-        std::pair{!data.shuffle, "shuffle: it draws samples at random; set data.shuffle=true"}})
-    if (given)
-      throw UserError(Exit::config,
-                      str("data_efficiency: a curriculum that chooses samples, and data.", what));
-}
-
 // Returns a function that gives the order of samples of an epoch; empty: no curriculum chooses samples.
 std::function<std::vector<std::int64_t>(std::int64_t)> chosen_samples(const RunConfig& config,
                                                                       LoadedData& loaded,
@@ -104,19 +94,11 @@ void check_family(const ObjectiveConfig& c, bool encoder_decoder) {
 }
 
 void check_kind(const RunConfig& config, bool pairs) {
-  if (has_random_ltd(config.data_efficiency) && config.data.streaming)
-    throw UserError(Exit::config,
-                    "data_efficiency.data_routing: not with data.streaming yet; leave one of them out");
   const CurriculumMetrics& m = config.data_efficiency.data_sampling.curriculum_learning.curriculum_metrics;
-  if (!has_curriculum(config.data_efficiency)) return;
-  if (chooses_samples(m)) check_choosing(config.data);
-  if (!m.seqlen_reshape.given()) return;
-  const std::string at = "data_efficiency: curriculum_metrics.seqlen_reshape ";
-  if (pairs)
+  if (pairs && has_curriculum(config.data_efficiency) && m.seqlen_reshape.given())
     throw UserError(Exit::config,
-                    at + "cuts samples into several, and an encoder-decoder's cannot be; use seqlen");
-  if (config.data.streaming)
-    throw UserError(Exit::config, at + "needs all data in memory; use seqlen, or set data.streaming=false");
+                    "data_efficiency: curriculum_metrics.seqlen_reshape cuts samples into several, and an "
+                    "encoder-decoder's cannot be; use seqlen");
 }
 
 }  // namespace

@@ -32,21 +32,6 @@ void visit_experts(BuiltModel& b, const char* setting, std::function<void(Moe&)>
     throw UserError(Exit::config, str(setting, ": ", b.name, " has no experts; leave it out"));
 }
 
-void require_dealable(const RunConfig& c) {
-  const auto without = [](bool bad, const char* setting, const char* what) {
-    if (bad)
-      throw UserError(Exit::config,
-                      str(setting, ": ", what, " with ", kDealt, " above 1; leave one of the two out"));
-  };
-  const ZeroConfig& z = c.zero_optimization;
-  without(c.objective.type != ObjectiveType::sft, "objective.type", "only sft is computed");
-  without(z.mics_shard_size > 0, "zero_optimization.mics_shard_size", "ranks form no groups");
-  without(z.offload_param.device != OffloadDevice::none, "zero_optimization.offload_param.device",
-          "nothing lives elsewhere");
-  without(z.offload_optimizer.device != OffloadDevice::none, "zero_optimization.offload_optimizer.device",
-          "nothing lives elsewhere");
-}
-
 }  // namespace
 
 bool has_experts(const BuiltModel& b) {
@@ -60,7 +45,6 @@ void limit_experts(BuiltModel& b, const RunConfig& config) {
 
 void deal_experts(BuiltModel& b, const RunConfig& config, TensorRank t) {
   if (t.size == 1) return;
-  require_dealable(config);
   visit_experts(b, kDealt, [&](Moe& m) { m.share(t); });
   require_elementwise(b, config, kDealt);
 }

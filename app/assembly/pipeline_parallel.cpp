@@ -1,8 +1,6 @@
 #include "app/assembly/pipeline_parallel.h"
 
-#include "data/efficiency/schedule.h"
 #include "data/rows/seq2seq.h"
-#include "engine/train/optimizers/list.h"
 #include "engine/train/planner.h"
 
 namespace ft {
@@ -10,35 +8,6 @@ namespace {
 
 constexpr const char* kPipelineSize = "distributed.pipeline_parallel_size";
 constexpr const char* kChunks = "distributed.virtual_pipeline_parallel_size";
-
-void require_available(const RunConfig& config) {
-  const auto refuse = [](const std::string& setting, const std::string& why) {
-    throw UserError(Exit::config, str(setting, ": ", why, " with ", kPipelineSize, " above 1"));
-  };
-  const ZeroConfig& zero = config.zero_optimization;
-  if (zero.stage > 1)
-    refuse(
-        "zero_optimization.stage",
-        str("is ", zero.stage,
-            ", which adds gradients up over the ranks after every micro-batch, and a pipeline has several in "
-            "flight; set it to 1 or 0"));
-  if (zero.offload_param.device != OffloadDevice::none)
-    refuse("zero_optimization.offload_param", "values stay on the device");
-  if (zero.offload_optimizer.device != OffloadDevice::none)
-    refuse("zero_optimization.offload_optimizer", "states stay on the device");
-  if (config.training.optim == &optimizers::kOneBitAdam)
-    refuse("training.optim", "onebit_adam is not computed");
-  if (config.distributed.expert_parallel_size > 1)
-    refuse("distributed.expert_parallel_size", "experts stay together");
-  if (config.objective.type != ObjectiveType::sft) refuse("objective.type", "only sft is computed");
-  if (has_random_ltd(config.data_efficiency))
-    refuse("data_efficiency.data_routing.random_ltd", "tokens cannot be dropped");
-  if (config.logging.memory_breakdown || config.logging.flops_profiler.enabled)
-    refuse(config.logging.memory_breakdown ? "logging.memory_breakdown" : "logging.flops_profiler",
-           "knows of one micro-batch at a time");
-  if (config.training.gradient_checkpointing == Checkpointing::offload)
-    refuse("training.gradient_checkpointing", "offload cannot be used; set it to true or auto");
-}
 
 // Interleaved stages process as many micro-batches in a round as there are stages.
 void require_rounds(const RunConfig& config, const BuiltModel& b, const ModelPart& part) {
@@ -83,7 +52,6 @@ std::vector<Stage> deal(const RunConfig& config, BuiltModel& whole, int stages) 
 
 void keep_stages(BuiltModel& b, const RunConfig& config, const ModelPart& part) {
   if (part.stages == 1) return;
-  require_available(config);
   require_blocks(b, part);
   require_rounds(config, b, part);
   const std::vector<Stage> all = deal(config, *b.whole, part.stages * part.chunks);

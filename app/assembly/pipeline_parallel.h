@@ -6,7 +6,7 @@ namespace ft {
 
 // Keeps only the blocks of this rank's stage, or of its chunks. Stages are cut between blocks, so that their
 // amounts of computation are as equal as possible. Throws UserError (config) if there are fewer blocks than
-// stages or chunks, or if another setting is not available with a pipeline.
+// stages or chunks, or if micro-batches do not fill rounds.
 void keep_stages(BuiltModel&, const RunConfig&, const ModelPart&);
 
 }  // namespace ft

@@ -1,6 +1,5 @@
 #include "app/assembly/shared_layers.h"
 
-#include "data/efficiency/schedule.h"
 #include "engine/train/optimizers/optimizer.h"
 
 namespace ft {
@@ -32,14 +31,6 @@ void require_elementwise(BuiltModel& b, const RunConfig& config, const char* set
 
 void share_layers(BuiltModel& b, const RunConfig& config, TensorRank t) {
   if (t.size == 1) return;
-  if (config.objective.type != ObjectiveType::sft) refuse("objective.type", "only sft is computed", kSetting);
-  if (config.model.sparse_attention.mode != SparsityMode::dense)
-    refuse("model.sparse_attention", "ft does not share its layouts out", kSetting);
-  if (t.shards_rows && has_random_ltd(config.data_efficiency))
-    throw UserError(
-        Exit::config,
-        "distributed.partition_activations: not with data_efficiency.data_routing.random_ltd yet; "
-        "leave one of the two out");
   b.model().cut(t);
   require_elementwise(b, config, kSetting);
 }

@@ -6,6 +6,7 @@
 #include "app/config/from_deepspeed.h"
 #include "app/config/gguf_base.h"
 #include "app/config/start_adapter.h"
+#include "app/config/together.h"
 #include "data/efficiency/schedule.h"
 #include "engine/core/four_bit.h"
 #include "engine/files/file.h"
@@ -13,7 +14,6 @@
 #include "engine/layers/sparse_layout.h"
 #include "engine/settings/fields.h"
 #include "engine/train/objectives/objective.h"
-#include "engine/train/optimizers/list.h"
 #include "engine/train/schedules/schedule.h"
 #include "engine/train/usual_rate.h"
 #include "models/registry.h"
@@ -41,8 +41,6 @@ void check_quantization(RunConfig& c, bool dtype_given, const std::string& name)
     throw UserError(Exit::config, printable(name) + ": " + what);
   };
   lora::QuantizationConfig& q = c.quantization;
-  if (c.finetuning_type == FinetuningType::full)
-    refuse("quantization.load_in_4bit: 4-bit weights cannot be trained; set finetuning_type to lora");
   if (!is_four_bit_block(q.blocksize))
     refuse(str("quantization.blocksize: ", q.blocksize, " is not a power of two"));
   const DType dtype = c.dtype();
@@ -76,10 +74,6 @@ void check_predictions(const RunConfig& c, const std::function<void(const std::s
     if (best_of_text && !is_column(c.objective, best)) refuse(none("evaluation.metric_for_best_model", best));
     return;
   }
-  if (c.data.eval_datasets.empty() && c.data.val_set_size == 0)
-    refuse(
-        "evaluation.predict_with_generate: there is nothing to answer; set data.val_set_size or "
-        "data.eval_datasets");
   const auto measured = [&](Metric metric) {
     return best.find(name_of(metric)) !=
            std::string::npos;  // rouge stands for rouge1, rouge2, rougeL, rougeLsum
@@ -87,7 +81,6 @@ void check_predictions(const RunConfig& c, const std::function<void(const std::s
   const std::vector<Metric> metrics = e.text_metrics();
   if (best_of_text && std::none_of(metrics.begin(), metrics.end(), measured))
     refuse(str("evaluation.metric_for_best_model: ", best, " is not in evaluation.metrics"));
-  if (c.generation.stop_strings) refuse("generation.stop_strings: not with evaluation.predict_with_generate");
   if (c.generation.num_beams == 1)
     for (const auto& [set, name] :
          {std::pair{c.generation.length_penalty != 1, "length_penalty"},
@@ -109,57 +102,8 @@ void check_generating(const RunConfig& c, const std::function<void(const std::st
       refuse(str("generation.", name,
                  ": a run's own answers are sampled as objective.temperature, top_k, top_p, "
                  "min_p and repetition_penalty say; leave it out"));
-  if (c.zero_optimization.offload_optimizer.delayed_update)
-    refuse(
-        "zero_optimization.offload_optimizer.delayed_update: answers are given by the weights of the step; "
-        "leave it out");
-  if (c.objective.type != ObjectiveType::ppo) return;
   if (c.objective.critic_learning_rate && c.training.learning_rate == 0)
     refuse("objective.critic_learning_rate: is a multiple of training.learning_rate, which is 0");
-  if (c.lora.init_lora_weights == lora::LoraInitWord(lora::LoraInit::eva))
-    refuse(
-        "lora.init_lora_weights: eva looks at examples to learn, which ppo's critic has none of; leave it "
-        "out");
-}
-
-bool has_loss(const ObjectiveConfig& c, LossType loss) {
-  return std::find(c.loss_type.begin(), c.loss_type.end(), loss) != c.loss_type.end();
-}
-
-// Refuses settings that have no meaning for an objective that compares answers.
-void check_comparing(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
-  check(c.objective, refuse);
-  if (c.objective.type == ObjectiveType::sft) return;
-  const std::string type = str(" (objective.type ", name_of(c.objective.type), ")");
-  if (c.training.label_smoothing_factor > 0)
-    refuse("training.label_smoothing_factor: is of the cross-entropy; leave it out" + type);
-  if (c.evaluation.metric_for_best_model.ends_with("perplexity"))
-    refuse("evaluation.metric_for_best_model: the loss is no cross-entropy; set it to loss" + type);
-  if (!c.objective.compares()) return;
-  if (c.training.neftune_noise_alpha)
-    refuse("training.neftune_noise_alpha: answers are compared without noise; leave it out" + type);
-  const bool chosen = sequences_of_row(c.objective) == 2 && c.objective.type != ObjectiveType::reward;
-  if (c.evaluation.predict_with_generate && !chosen)
-    refuse("evaluation.predict_with_generate: there is no one right answer to measure with; set it to false" +
-           type);
-  if (has_curriculum(c.data_efficiency) || has_random_ltd(c.data_efficiency))
-    refuse("data_efficiency: is for examples; leave it out" + type);
-  if (c.objective.type == ObjectiveType::kto && !has_loss(c.objective, LossType::apo_zero_unpaired) &&
-      c.training.per_device_train_batch_size < 2)
-    refuse(
-        "training.per_device_train_batch_size: KTO measures kl on the answers of other rows in the "
-        "micro-batch of a rank, and 1 row has no other; set it to 2 or more" +
-        type);
-  if (c.data.streaming && c.objective.precompute_ref_log_probs.value_or(false))
-    refuse(
-        "objective.precompute_ref_log_probs: needs all data in memory; leave it out, or set "
-        "data.streaming=false");
-  if (c.objective.type != ObjectiveType::grpo && c.objective.type != ObjectiveType::ppo) return;
-  if (c.objective.generates()) check_generating(c, refuse);
-  if (!c.objective.generates() && c.evaluation.eval_strategy != EvalStrategy::no)
-    refuse("evaluation.eval_strategy: answers that are given have no evaluation; set it to no" + type);
-  if (c.data.streaming)
-    refuse("data.streaming: the answers of a step are weighed together; set it to false" + type);
 }
 
 // Checks training.resume_despite: each name must be a setting's path, the last part of one, or a section's.
@@ -175,15 +119,9 @@ void check_resume_despite(const TrainingConfig& t, const std::function<void(cons
 
 void check_training(const TrainingConfig& t, const std::function<void(const std::string&)>& refuse) {
   const LossScaling& scaling = t.loss_scaling;
-  if (t.fp16 && t.bf16.value_or(false))
-    refuse("training.fp16 and training.bf16 are both true; set one of them");
-  if (!t.fp16 && scaling != LossScaling{})
-    refuse("training.loss_scaling: has no effect without training.fp16=true");
   if (scaling.loss_scale == 0 && scaling.first() < scaling.min_loss_scale)
     refuse(str("training.loss_scaling: the first scale, 2 to the power of ", scaling.initial_scale_power,
                ", is below min_loss_scale ", scaling.min_loss_scale));
-  if (!t.adam_w_mode && t.optim->unpaged() != &optimizers::kAdamW)
-    refuse(str("training.adam_w_mode: has no effect with training.optim=", name_of(t.optim)));
 }
 
 void check_attention(const BaseModelConfig& c, const std::function<void(const std::string&)>& refuse) {
@@ -192,8 +130,6 @@ void check_attention(const BaseModelConfig& c, const std::function<void(const st
   } catch (const UserError& error) {
     refuse(error.what());
   }
-  if (c.sparse_attention.mode != SparsityMode::dense && c.attn_implementation == AttnImplementation::cudnn)
-    refuse("model.attn_implementation: cudnn has no sparse attention; leave out one of them");
 }
 
 void check_offload(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
@@ -206,61 +142,6 @@ void check_offload(const RunConfig& c, const std::function<void(const std::strin
   };
   check(z.offload_optimizer, "offload_optimizer");
   check(z.offload_param, "offload_param");
-  const OffloadOptimizerConfig& o = z.offload_optimizer;
-  const std::string block = "zero_optimization.offload_optimizer.";
-  if (o.delayed_update && o.device == OffloadDevice::none)
-    refuse(block + "delayed_update: is for what is stepped elsewhere; set " + block + "device");
-  if (!o.delayed_update && o.delayed_update_after > 0)
-    refuse(block + "delayed_update_after: has no effect without delayed_update");
-  if (c.training.optim->whole)
-    for (const auto& [home, name] : {std::pair<const OffloadConfig*, const char*>{&o, "offload_optimizer"},
-                                     {&z.offload_param, "offload_param"}})
-      if (home->device != OffloadDevice::none)
-        refuse(str("zero_optimization.", name, ": not with training.optim=", name_of(c.training.optim),
-                   ", whose steps need whole weights on the device; leave it out, or choose adamw_8bit"));
-  const OffloadDevice param = z.offload_param.device;
-  if (param != OffloadDevice::none && (z.stage == 1 || z.stage == 2))
-    refuse(str("zero_optimization.offload_param.device: ", name_of(param),
-               " needs zero_optimization.stage 3, which is ", z.stage));
-}
-
-// Checks ZeRO++'s settings: they need parameters that are sharded over ranks and that stay on the device.
-void check_less_on_the_wire(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
-  const ZeroConfig& z = c.zero_optimization;
-  for (const auto& [on, name] : {std::pair{z.zero_quantized_weights, "zero_quantized_weights"},
-                                 {z.zero_quantized_gradients, "zero_quantized_gradients"},
-                                 {z.zero_hpz_partition_size > 1, "zero_hpz_partition_size"}}) {
-    if (!on) continue;
-    const auto no = [&, what = name](const std::string& why) {
-      refuse(str("zero_optimization.", what, ": ", why, "; leave one of them out"));
-    };
-    if (z.stage != 3)
-      refuse(str("zero_optimization.", name, ": needs zero_optimization.stage 3, which is ", z.stage));
-    if (z.mics_shard_size > 0) no("not with mics_shard_size, whose groups share everything out");
-    if (c.distributed.expert_parallel_size > 1)
-      no("not with distributed.expert_parallel_size, whose experts only some ranks share");
-    if (z.offload_param.device != OffloadDevice::none)
-      no("not with offload_param, which brings weights from elsewhere");
-  }
-  if (z.zero_quantized_gradients && z.offload_optimizer.device != OffloadDevice::none)
-    refuse(
-        "zero_optimization.zero_quantized_gradients: not with offload_optimizer, where gradients live; leave "
-        "one of them out");
-}
-
-void check_onebit(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
-  if (c.training.optim != &optimizers::kOneBitAdam) return;
-  const std::string name = "training.optim: onebit_adam (DeepSpeed's OneBitAdam) ";
-  const ZeroConfig& z = c.zero_optimization;
-  if (z.stage > c.training.optim->last_stage)
-    refuse(str(name, "needs whole gradients on every rank: zero_optimization.stage 0 or 1, not ", z.stage));
-  if (z.mics_shard_size > 0)
-    refuse(name + "is for ranks that do not form groups; leave zero_optimization.mics_shard_size out");
-  if (c.distributed.expert_parallel_size > 1)
-    refuse(name + "adds up over all ranks; leave distributed.expert_parallel_size out");
-  for (const ParamGroup& g : c.training.param_groups)
-    if (g.frozen_until_step > 0)
-      refuse(name + "begins with all weights at once; leave training.param_groups' frozen_until_step out");
 }
 
 void check_lora(const lora::LoraConfig& c, const std::function<void(const std::string&)>& refuse) {
@@ -276,20 +157,9 @@ void check_eva(const RunConfig& c, const std::function<void(const std::string&)>
   const bool eva = c.lora.init_lora_weights == lora::LoraInitWord(lora::LoraInit::eva);
   if (!eva && c.lora.eva_config != lora::EvaConfig{})
     refuse("lora.eva_config: has no effect without lora.init_lora_weights=eva");
-  if (!eva || c.finetuning_type != FinetuningType::lora) return;
-  const auto without = [&](bool bad, const std::string& what) {
-    if (bad) refuse("lora.init_lora_weights: eva " + what);
-  };
-  const DistributedConfig& d = c.distributed;
-  without(c.objective.type != ObjectiveType::sft,
-          str("looks at examples to learn; objective.type is ", name_of(c.objective.type)));
-  without(c.data.streaming, "goes over the data before training; set data.streaming=false");
-  without(d.tensor_parallel_size * d.sequence_parallel_size * d.pipeline_parallel_size > 1,
-          "needs all of a layer's inputs on each rank; leave distributed.tensor_parallel_size, "
-          "sequence_parallel_size and pipeline_parallel_size out");
 }
 
-void check_together(RunConfig& c, const std::string& name) {
+void check_settings(RunConfig& c, const std::string& name) {
   const auto refuse = [&](const std::string& what) {
     throw UserError(Exit::config, printable(name) + ": " + what);
   };
@@ -305,43 +175,23 @@ void check_together(RunConfig& c, const std::string& name) {
   if (c.distributed.node_rank >= c.distributed.nnodes)
     refuse(
         str("distributed.node_rank: ", c.distributed.node_rank, " of ", c.distributed.nnodes, " machines"));
-  const auto& e = c.evaluation;
-  const bool evaluates = e.eval_strategy != EvalStrategy::no;
-  if (evaluates && c.data.eval_datasets.empty() && c.data.val_set_size == 0)
-    refuse(str("evaluation.eval_strategy is ", name_of(e.eval_strategy),
-               " and there is nothing to evaluate on; set data.val_set_size or data.eval_datasets"));
-  const std::string by_evaluations =
-      str("training.lr_scheduler_type ", name_of(c.training.lr_scheduler_type));
-  for (const auto& [wanted, what] :
-       {std::pair{e.load_best_model_at_end, "evaluation.load_best_model_at_end"},
-        std::pair{e.early_stopping_patience.has_value(), "evaluation.early_stopping_patience"},
-        std::pair{c.checkpointing.save_strategy == SaveStrategy::best, "checkpointing.save_strategy best"},
-        std::pair{c.training.lr_scheduler_type->evaluated != nullptr, by_evaluations.c_str()}})
-    if (wanted && !evaluates) refuse(str(what, " needs evaluations; set evaluation.eval_strategy"));
-  if (e.load_best_model_at_end && c.checkpointing.save_strategy == SaveStrategy::no)
-    refuse("evaluation.load_best_model_at_end needs checkpoints; set checkpointing.save_strategy");
   check_predictions(c, refuse);
   const CommsLoggerConfig& talk = c.logging.comms_logger;
   if (talk.enabled && !talk.prof_all && talk.prof_ops.empty())
     refuse("logging.comms_logger: prof_all is false and prof_ops names no collective; set one of them");
   check(c.data_efficiency, refuse);
-  if (has_random_ltd(c.data_efficiency) && c.model.sparse_attention.mode != SparsityMode::dense)
-    refuse("data_efficiency.data_routing: not with model.sparse_attention yet; leave one of them out");
-  check_comparing(c, refuse);
+  check(c.objective, refuse);
+  if (c.objective.generates()) check_generating(c, refuse);
   check_training(c.training, refuse);
   check_resume_despite(c.training, refuse);
-  check_onebit(c, refuse);
-  check_less_on_the_wire(c, refuse);
   check_lora(c.lora, refuse);
   check_eva(c, refuse);
-  if (c.training.loraplus_lr_ratio && c.finetuning_type != FinetuningType::lora)
-    refuse(str("training.loraplus_lr_ratio: is for finetuning_type lora, which is ",
-               name_of(c.finetuning_type)));
   check_attention(c.model, refuse);
   const auto dtype = c.model.torch_dtype;
   if (dtype && *dtype != c.dtype())
     refuse(str("model.torch_dtype ", name_of(*dtype), " with training in ", name_of(c.dtype()),
                " is not available yet; leave torch_dtype out"));
+  check_together(c, name);
 }
 
 // Sets lora.target_modules to PEFT's defaults for the model's family. Leaves mistakes in the model's folder
@@ -425,7 +275,7 @@ ReportedConfig reported(const SettingsText& given_tree, const std::filesystem::p
   };
   check_with_places(tree, [&] {
     check_quantization(config, given("quantization", "bnb_4bit_compute_dtype"), tree.name);
-    check_together(config, tree.name);
+    check_settings(config, tree.name);
     check_schedule(config.training, tree);
     make_optimizer(config.training, tree);  // only to report mistakes in optim_args
   });

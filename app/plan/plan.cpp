@@ -9,6 +9,7 @@
 #include "app/assembly/built_data.h"
 #include "app/assembly/engine.h"
 #include "app/config/hub_folders.h"
+#include "app/config/together.h"
 #include "app/plan/fitting.h"
 #include "app/plan/gpu_sizes.h"
 #include "app/plan/planned.h"
@@ -110,10 +111,9 @@ Exit plan(const PlanArgs& args) {
                   .positions = positions_of(s.config)};
   for (int stage = 0; stage <= 3; ++stage) {
     if (stage != own && ranks == 1) continue;  // with one rank all stages are the same
-    if (stage > s.config.training.optim->last_stage) continue;
-    if (stage > 1 && table.grid.pipeline > 1) break;
     RunConfig config = s.config;
     config.zero_optimization = at_stage(config.zero_optimization, stage);
+    if (stage != own && !goes_together(config, table.grid.zero())) continue;
     table.stages.push_back({stage, s.with(config)});
     if (s.room.there > 0) table.stages.back().longest = longest_that_fits(config, s.room);
     if (stage == own) table.own = table.stages.size() - 1;

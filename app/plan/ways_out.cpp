@@ -1,5 +1,8 @@
 #include "app/plan/ways_out.h"
 
+#include <algorithm>
+
+#include "app/config/together.h"
 #include "app/ranks/ranks.h"
 #include "engine/train/optimizers/list.h"
 
@@ -8,9 +11,18 @@ namespace ft {
 std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
   std::vector<WayOut> ways;
   const ZeroConfig& z = c.zero_optimization;
-  const int ranks = all_ranks(c.distributed);
+  const DistributedConfig& d = c.distributed;
+  const int ranks = all_ranks(d);
+  // Returns false for a change that other settings of the run do not allow.
   const auto way = [&](const std::string& setting, bool helps, const auto& change) {
-    if (helps) change(ways.emplace_back(setting, c).config);
+    if (!helps) return false;
+    WayOut w(setting, c);
+    change(w.config);
+    const std::int64_t shards =
+        std::max<std::int64_t>(1, ranks / (d.tensor_parallel_size * d.pipeline_parallel_size));
+    if (!goes_together(w.config, static_cast<int>(shards))) return false;
+    ways.push_back(std::move(w));
+    return true;
   };
   way("training.gradient_checkpointing=true",
       training && c.training.gradient_checkpointing == Checkpointing::off,
@@ -21,16 +33,14 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
   way("training.gradient_checkpointing=offload",
       training && c.on_gpu() && c.training.gradient_checkpointing != Checkpointing::offload,
       [](RunConfig& to) { to.training.gradient_checkpointing = Checkpointing::offload; });
-  way("zero_stage=3", ranks > 1 && z.stage < 3 && c.training.optim->last_stage == 3,
-      [](RunConfig& to) { to.zero_optimization.stage = 3; });
+  way("zero_stage=3", ranks > 1 && z.stage < 3, [](RunConfig& to) { to.zero_optimization.stage = 3; });
   const auto on_host = [&](const char* setting, bool helps, const auto& change) {
     way(setting, helps && c.on_gpu(), change);
   };
   on_host("zero_optimization.offload_optimizer.device=cpu",
-          training && (ranks == 1 || z.stage > 0) && z.offload_optimizer.device == OffloadDevice::none,
+          training && z.offload_optimizer.device == OffloadDevice::none,
           [](RunConfig& to) { to.zero_optimization.offload_optimizer.device = OffloadDevice::cpu; });
-  on_host("zero_optimization.offload_param.device=cpu",
-          (z.stage == 3 || (ranks == 1 && z.stage == 0)) && z.offload_param.device == OffloadDevice::none,
+  on_host("zero_optimization.offload_param.device=cpu", z.offload_param.device == OffloadDevice::none,
           [](RunConfig& to) { to.zero_optimization.offload_param.device = OffloadDevice::cpu; });
   const auto in_files = [&](const std::string& name, bool helps, const OffloadConfig& now, const auto& home) {
     const std::string setting = "zero_optimization." + name;
@@ -40,31 +50,28 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
           home(to.zero_optimization).nvme_path = ".";
         });
   };
-  in_files("offload_optimizer", training && (ranks == 1 || z.stage > 0), z.offload_optimizer,
+  in_files("offload_optimizer", training, z.offload_optimizer,
            [](ZeroConfig& to) -> OffloadConfig& { return to.offload_optimizer; });
-  in_files("offload_param", z.stage == 3 || (ranks == 1 && z.stage == 0), z.offload_param,
+  in_files("offload_param", true, z.offload_param,
            [](ZeroConfig& to) -> OffloadConfig& { return to.offload_param; });
   way("training.bf16=true", c.dtype() == DType::f32, [](RunConfig& to) { to.training.bf16 = true; });
   const auto optimizer = [&](Optim optim, bool helps, const char* cost) {
     const bool full = training && c.finetuning_type == FinetuningType::full;
-    way(str("training.optim=", name_of(optim)), full && helps, [&](RunConfig& to) {
-      to.training.optim = optim;
-      to.training.optim_args.reset();
-      to.training.adam_w_mode = true;
+    if (way(str("training.optim=", name_of(optim)), full && helps, [&](RunConfig& to) {
+          to.training.optim = optim;
+          to.training.optim_args.reset();
+          to.training.adam_w_mode = true;
+        }))
       ways.back().cost = cost;
-    });
   };
   using namespace optimizers;
   const Optim now = c.training.optim->unpaged();
-  const bool at_home =
-      z.offload_optimizer.device == OffloadDevice::none && z.offload_param.device == OffloadDevice::none;
   optimizer(&kAdamW8bit, now == &kAdamW, "states in 8 bits: the same training but for rounding");
-  optimizer(&kAdafactor, (now == &kAdamW || now == &kAdamW8bit) && at_home,
+  optimizer(&kAdafactor, now == &kAdamW || now == &kAdamW8bit,
             "no momentum: another training, with a learning rate of its own");
   way("finetuning_type=lora", training && c.finetuning_type == FinetuningType::full,
       [](RunConfig& to) { to.finetuning_type = FinetuningType::lora; });
-  way("quantization.load_in_4bit=true",
-      c.finetuning_type == FinetuningType::lora && !c.quantization.load_in_4bit,
+  way("quantization.load_in_4bit=true", !c.quantization.load_in_4bit,
       [](RunConfig& to) { to.quantization.load_in_4bit = true; });
   return ways;
 }

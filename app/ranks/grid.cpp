@@ -32,35 +32,10 @@ std::string multiples_near(std::int64_t of, std::int64_t n) {
 
 const char* ranks_are(int n) { return n == 1 ? " rank is" : " ranks are"; }
 
-void require_partitions(const GridShape& g) {
-  if (!g.shards_rows) return;
-  const auto refuse = [](const std::string& why) {
-    throw UserError(Exit::config, "distributed.partition_activations: " + why);
-  };
-  if (g.tensor == 1)
-    refuse(str("ranks that share layers share out what they keep, and ", setting(Axis::tensor),
-               " is 1; set that, or leave partition_activations out"));
-  if (g.sequence > 1)
-    refuse(str("not with ", setting(Axis::sequence), " above 1 yet; leave one of the two out"));
-  if (g.pipeline > 1)
-    refuse(str("not with ", setting(Axis::pipeline), " above 1 yet; leave one of the two out"));
-}
-
-int chunks_of(const DistributedConfig& d) {
-  constexpr const char* kChunks = "distributed.virtual_pipeline_parallel_size";
-  constexpr std::int64_t kMost = 1 << 20;  // far more than any number of layers
-  if (d.virtual_pipeline_parallel_size > 1 && d.pipeline_parallel_size == 1)
-    throw UserError(
-        Exit::config,
-        str(kChunks, " is ", d.virtual_pipeline_parallel_size, ", and ", setting(Axis::pipeline),
-            " is 1: stages are interleaved among several ranks; set that, or leave ", kChunks, " out"));
-  return static_cast<int>(std::min<std::int64_t>(d.virtual_pipeline_parallel_size, kMost));
-}
-
 }  // namespace
 
 GridShape grid_shape(const DistributedConfig& d, int ranks) {
-  constexpr std::int64_t kMost = 1 << 20;  // far more than any number of ranks
+  constexpr std::int64_t kMost = 1 << 20;  // far more than any number of ranks or layers
   const std::pair<Axis, std::int64_t> sizes[] = {{Axis::tensor, d.tensor_parallel_size},
                                                  {Axis::sequence, d.sequence_parallel_size},
                                                  {Axis::pipeline, d.pipeline_parallel_size}};
@@ -95,8 +70,7 @@ GridShape grid_shape(const DistributedConfig& d, int ranks) {
                   static_cast<int>(d.expert_parallel_size));
   shape.sharing = d.sharing();
   shape.shards_rows = d.partition_activations;
-  shape.chunks = chunks_of(d);
-  require_partitions(shape);
+  shape.chunks = static_cast<int>(std::min<std::int64_t>(d.virtual_pipeline_parallel_size, kMost));
   return shape;
 }
 

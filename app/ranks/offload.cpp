@@ -7,10 +7,6 @@ namespace {
 
 constexpr std::int64_t kWindow = std::int64_t{1} << 21;  // elements of a window, unless sub_group_size is set
 
-[[noreturn]] void refuse(const char* name, const std::string& why) {
-  throw UserError(Exit::config, str("zero_optimization.", name, why));
-}
-
 // Returns where values are stored. On CPUs host memory is the device's memory, so that "cpu" changes nothing.
 Residence home_of(const OffloadConfig& o, const char* name, bool gpu) {
   if (o.device == OffloadDevice::cpu && gpu) return {.home = Home::host, .pinned = o.pin_memory};
@@ -44,19 +40,11 @@ ZeroConfig at_stage(ZeroConfig z, int stage) {
   return z;
 }
 
-void set_homes(ZeroOptions& options, const RunConfig& config, int ranks) {
+void set_homes(ZeroOptions& options, const RunConfig& config) {
   ZeroConfig z = config.zero_optimization;
   const bool pages =
       config.training.optim->paged_of && config.on_gpu() && z.offload_optimizer.device == OffloadDevice::none;
-  if (pages && ranks > 1 && z.stage == 0)
-    throw UserError(Exit::config, str("training.optim=", name_of(config.training.optim),
-                                      ": several ranks need zero_optimization.stage 1, 2 or 3"));
   if (pages) z.offload_optimizer.device = OffloadDevice::cpu;
-  const auto elsewhere = [&](const OffloadConfig& o) { return o.device != OffloadDevice::none; };
-  if (ranks > 1 && z.stage == 0 && elsewhere(z.offload_param))
-    refuse("offload_param", ": several ranks need stage 3; the stage is 0");
-  if (ranks > 1 && z.stage == 0 && elsewhere(z.offload_optimizer))
-    refuse("offload_optimizer", ": several ranks need stage 1, 2 or 3; the stage is 0");
   const bool gpu = config.on_gpu();
   options.params_home = home_of(z.offload_param, "offload_param", gpu);
   options.delayed = z.offload_optimizer.delayed_update;
@@ -65,8 +53,6 @@ void set_homes(ZeroOptions& options, const RunConfig& config, int ranks) {
   const bool norm_first = t.max_grad_norm > 0 || t.fp16;  // the update has to wait for the norm
   options.early = options.states_home.home != Home::device && (gpu || options.delayed || !norm_first);
   if (options.params_home.home == Home::device && options.states_home.home == Home::device) return;
-  if (options.group > 0 && options.group < ranks)
-    refuse("mics_shard_size", ": with offload all ranks share everything out; leave it out");
   options.window =
       z.sub_group_size == ZeroConfig().sub_group_size ? kWindow : static_cast<std::int64_t>(z.sub_group_size);
   options.units_ahead = static_cast<int>(z.offload_param.buffer_count);

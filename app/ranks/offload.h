@@ -5,9 +5,8 @@
 
 namespace ft {
 
-// Sets where parameters and states are stored. On CPUs, device cpu changes nothing. Throws UserError (config)
-// if the stage does not allow this offload with this many ranks.
-void set_homes(ZeroOptions&, const RunConfig&, int ranks);
+// Sets where parameters and states are stored. On CPUs, device cpu changes nothing.
+void set_homes(ZeroOptions&, const RunConfig&);
 
 // Returns a sentence about offload settings that have no effect here; empty: none.
 std::string idle_homes(const RunConfig&);

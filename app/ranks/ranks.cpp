@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "app/config/together.h"
 #include "app/ranks/grid.h"
 #include "app/ranks/offload.h"
 #include "app/ranks/started_by.h"
@@ -37,14 +38,8 @@ void refuse_what_ranks_lack(const ZeroConfig& z) {
   unusual(!z.reduce_scatter, "reduce_scatter=false", "ft always uses reduce-scatter");
   unusual(z.allgather_bucket_size != usual.allgather_bucket_size, "allgather_bucket_size",
           "ft gathers in place, without a bucket");
-  unusual(z.sub_group_size != usual.sub_group_size && z.offload_optimizer.device == OffloadDevice::none &&
-              z.offload_param.device == OffloadDevice::none,
-          "sub_group_size", "without offload ft steps every parameter in place");
   unusual(z.stage3_max_reuse_distance != usual.stage3_max_reuse_distance, "stage3_max_reuse_distance",
           "ft releases a unit after each use");
-  unusual(!z.overlap_comm && z.stage3_prefetch_bucket_size > 0 &&
-              z.stage3_prefetch_bucket_size != usual.stage3_prefetch_bucket_size,
-          "stage3_prefetch_bucket_size", "with overlap_comm=false nothing is gathered ahead");
 }
 
 // Returns the port of rank 0. torchrun's own store may listen at MASTER_PORT; rank 0 then takes the next
@@ -116,14 +111,14 @@ GridShape grid_of(const DistributedConfig& config) { return grid_shape(config, a
 ZeroOptions zero_options(const RunConfig& config, int ranks) {
   const ZeroConfig& z = config.zero_optimization;
   if (ranks > 1) refuse_what_ranks_lack(z);
+  check_together_on(config, ranks);
   const std::int64_t group = ranks > 1 ? z.mics_shard_size : -1;
   if (group == 0 || group > ranks || (group > 0 && ranks % group != 0))
     refuse_zero("mics_shard_size",
-           str(" is ", group, " and there are ", ranks, " ranks; it must divide their number"));
-  if (group > 0 && z.stage == 0) refuse_zero("mics_shard_size", ": stage 0 shards nothing");
+                str(" is ", group, " and there are ", ranks, " ranks; it must divide their number"));
   if (ranks > 1 && ranks % z.zero_hpz_partition_size != 0)
     refuse_zero("zero_hpz_partition_size", str(" is ", z.zero_hpz_partition_size, " and there are ", ranks,
-                                          " ranks; it must divide their number"));
+                                               " ranks; it must divide their number"));
   const auto elements = [](double n) { return static_cast<std::int64_t>(n); };
   ZeroOptions options{.stage = ZeroStage::of(ranks > 1 ? static_cast<int>(z.stage) : 0),
                       .group = static_cast<int>(std::max<std::int64_t>(0, group)),
@@ -134,7 +129,7 @@ ZeroOptions zero_options(const RunConfig& config, int ranks) {
                       .coded_values = ranks > 1 && z.zero_quantized_weights,
                       .coded_grads = ranks > 1 && z.zero_quantized_gradients,
                       .near = ranks > 1 ? static_cast<int>(z.zero_hpz_partition_size) : 0};
-  set_homes(options, config, ranks);
+  set_homes(options, config);
   return options;
 }
 

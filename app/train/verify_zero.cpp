@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "app/assembly/experts.h"
+#include "app/config/together.h"
 #include "app/plan/planned.h"
 #include "app/process/watched_process.h"
 #include "app/ranks/grid.h"
@@ -129,11 +130,10 @@ struct Layouts {  // the setup of a row
 };
 
 // Returns the setups for a number of ranks. One rank holds everything under every stage, so it has one setup,
-// and another with files. Pipelines have stages 0 and 1, and no files.
-std::vector<Layouts> layouts_of(int ranks, bool files, bool pipeline) {
+// and another with files.
+std::vector<Layouts> layouts_of(int ranks, bool files) {
   if (ranks == 1 && !files) return {{1, 0, false}};
   if (ranks == 1) return {{1, 0, false}, {1, 0, true}};
-  if (pipeline) return {{ranks, 0, false}, {ranks, 1, false}};
   std::vector<Layouts> all;
   for (const bool in_files : {false, true})
     for (int stage = in_files ? 1 : 0; stage <= 3 && in_files <= files; ++stage)
@@ -182,9 +182,9 @@ class ZeroVerification {
     bool good = true;
     for (const int n : args_.ranks) {
       std::vector<Measured> stages;
-      for (const Layouts& l :
-           layouts_of(n, !config_.on_gpu() && z.mics_shard_size <= 0, grid_of(n).pipeline > 1)) {
+      for (const Layouts& l : layouts_of(n, !config_.on_gpu() && z.mics_shard_size <= 0)) {
         const RunConfig config = config_of(l);
+        if (!goes_together(config)) continue;
         const Measured m = run_one(config, str("ranks ", n, ", stage ", l.name()), n);
         if (stopped_) return Exit::preempted;
         if (!l.files) stages.push_back(m);

@@ -101,21 +101,6 @@ std::vector<std::int64_t> choose_held_out(double size, std::int64_t samples, Ran
   return held;
 }
 
-// Throws UserError (config) for settings that have no meaning for rows with answers to compare.
-void refuse_for_answers(const DataConfig& c, const WantedRows& rows) {
-  if (rows.kind == RowKind::example) return;
-  for (const auto& [given, what] :
-       {std::pair{c.packing, "packing: batches of answers have no padding either way"},
-        std::pair{c.pad_to_max_length, "pad_to_max_length: answers are never padded"},
-        std::pair{rows.kind == RowKind::prompt && c.dataset_prepared_path.has_value(),
-                  "dataset_prepared_path: prompts are tokenized each time"},
-        std::pair{c.train_on_inputs, "train_on_inputs: answers are compared, not prompts"},
-        std::pair{c.truncation == Truncation::keep_end,
-                  "truncation: keep_end would cut prompts; answers "
-                  "are cut at their end, or dropped"}})
-    if (given) throw UserError(Exit::config, str("data.", what, " (objective.type ", rows.objective, ")"));
-}
-
 // Throws UserError (config) for settings that only the other kind of model uses.
 void refuse_foreign(const DataConfig& c, bool seq2seq) {
   const DataConfig usual;
@@ -140,14 +125,7 @@ void refuse_foreign(const DataConfig& c, bool seq2seq) {
 
 void check_data(const DataConfig& config, const LoadContext& context) {
   if (config.datasets.empty()) throw UserError(Exit::config, "data.datasets: nothing to train on");
-  if (config.val_set_size > 0 && !config.eval_datasets.empty())
-    throw UserError(Exit::config, "data.val_set_size: data.eval_datasets is set too; leave one of them out");
-  if (config.val_set_size > 0 && config.streaming)
-    throw UserError(Exit::config,
-                    "data.val_set_size: nothing can be held out of a stream; name data.eval_datasets, or set "
-                    "data.streaming to false");
   refuse_foreign(config, context.seq2seq.has_value());
-  refuse_for_answers(config, context.rows);
 }
 
 LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadContext& context,

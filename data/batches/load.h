@@ -72,7 +72,7 @@ struct LoadedData {
 
 enum class LoadPart { train_and_eval, eval };
 
-// Throws UserError (config) for settings that exclude each other; reads nothing.
+// Throws UserError (config) for settings of the other kind of model; reads nothing.
 void check_data(const DataConfig& config, const LoadContext& context);
 
 // Reads the datasets. `seed` chooses the held-out samples if data.data_seed is null. Samples are in the order

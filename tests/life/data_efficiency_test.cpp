@@ -179,7 +179,7 @@ TEST(DataEfficiencyLife, MistakesAreNamed) {
            {ltd + "random_ltd_schedule.min_value=31", "is above max_value"},
            {ltd + "random_ltd_schedule.schedule_config.seq_per_step=8", "would keep no token"},
            {"model.sparse_attention.mode=fixed", "not with model.sparse_attention yet"},
-           {"data.streaming=true", "set training.max_steps"},
+           {"data.streaming=true", "data_efficiency.data_routing: not with data.streaming yet"},
            {curriculum + "seqlen.min_difficulty=19", "is above max_difficulty"},
            {curriculum + "seqlen.schedule_type=fixed_root", "root_degree: missing"},
            {curriculum + "seqlen.schedule_type=fixed_discrete", "difficulty: missing"},
@@ -194,6 +194,8 @@ TEST(DataEfficiencyLife, MistakesAreNamed) {
     EXPECT_NE(w.says().find(words), std::string::npos) << assignment << "\n" << w.says();
     EXPECT_FALSE(fs::exists(w / "out")) << assignment;
   }
+  EXPECT_EQ(w.train({"data.streaming=true", "data_efficiency.enabled=false"}), 2);
+  EXPECT_NE(w.says().find("set training.max_steps"), std::string::npos) << w.says();
 }
 
 }  // namespace

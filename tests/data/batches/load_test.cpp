@@ -216,13 +216,6 @@ TEST_F(Load, HoldsOutBySeed) {
   EXPECT_EQ(load().eval.size(), 5);
   config.val_set_size = 30;
   EXPECT_EQ(error(Exit::config), "data.val_set_size: holding out 30 of 30 samples leaves none to train on");
-  config.eval_datasets = from("t.jsonl");
-  EXPECT_EQ(error(Exit::config), "data.val_set_size: data.eval_datasets is set too; leave one of them out");
-  config.eval_datasets.clear();
-  config.streaming = true;
-  EXPECT_EQ(error(Exit::config),
-            "data.val_set_size: nothing can be held out of a stream; name data.eval_datasets, or set "
-            "data.streaming to false");
 }
 
 TEST_F(Load, SeveralDatasets) {

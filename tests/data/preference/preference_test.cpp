@@ -306,14 +306,6 @@ TEST_F(PreferenceTest, RolloutsThatCannotBeUsedAreNamed) {
   EXPECT_NE(error(kRollouts).find("rollouts are used whole"), std::string::npos);
 }
 
-TEST_F(PreferenceTest, SettingsOfExamplesAreRefused) {
-  config.packing = true;
-  EXPECT_NE(error(kPairs, Exit::config).find("data.packing"), std::string::npos);
-  config.packing = false;
-  config.truncation = Truncation::keep_end;
-  EXPECT_NE(error(kPairs, Exit::config).find("data.truncation"), std::string::npos);
-}
-
 TEST_F(PreferenceTest, PreparedTokensAreTheSame) {
   config.dataset_prepared_path = "prepared";
   const Dataset first = load(kPairs), again = load(kPairs);

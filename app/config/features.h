@@ -1,0 +1,468 @@
+// Features that do not go with every other one: methods, precision, devices, optimizers, objectives, data.
+// The file features_of_ranks.h has the features of several ranks.
+#pragma once
+#include <algorithm>
+
+#include "app/config/together.h"
+#include "data/efficiency/schedule.h"
+#include "engine/train/optimizers/list.h"
+
+namespace ft::feature {
+
+inline const CurriculumMetrics& metrics_of(const RunConfig& c) {
+  return c.data_efficiency.data_sampling.curriculum_learning.curriculum_metrics;
+}
+
+// Methods
+
+inline constexpr Feature kFull{
+    .name = "full fine-tuning",
+    .set = "finetuning_type=full",
+    .on = [](const RunConfig& c, int) { return c.finetuning_type == FinetuningType::full; },
+};
+
+inline constexpr Feature kFourBits{
+    .name = "4-bit weights (QLoRA)",
+    .set = "quantization.load_in_4bit=true",
+    .on = [](const RunConfig& c, int) { return c.quantization.load_in_4bit; },
+};
+
+inline constexpr Feature kNoFourBits{
+    .name = "weights that are not in 4 bits",
+    .set = "quantization.load_in_4bit=false",
+    .on = [](const RunConfig& c, int) { return !c.quantization.load_in_4bit; },
+};
+
+inline constexpr Feature kEva{
+    .name = "EVA",
+    .set = "lora.init_lora_weights=eva",
+    .on =
+        [](const RunConfig& c, int) {
+          return c.finetuning_type == FinetuningType::lora &&
+                 c.lora.init_lora_weights == lora::LoraInitWord(lora::LoraInit::eva);
+        },
+};
+
+inline constexpr Feature kLoftQ{
+    .name = "LoftQ",
+    .set = "lora.init_lora_weights=loftq",
+    .on =
+        [](const RunConfig& c, int) {
+          return c.finetuning_type == FinetuningType::lora &&
+                 c.lora.init_lora_weights == lora::LoraInitWord(lora::LoraInit::loftq);
+        },
+};
+
+inline constexpr Feature kDora{
+    .name = "DoRA",
+    .set = "lora.use_dora=true",
+    .on = [](const RunConfig& c,
+             int) { return c.finetuning_type == FinetuningType::lora && c.lora.use_dora; },
+};
+
+inline constexpr Feature kTokenRows{
+    .name = "trained rows of single tokens",
+    .set = "lora.trainable_token_indices=[0]",
+    .on =
+        [](const RunConfig& c, int) {
+          const std::string& rows = c.lora.trainable_token_indices.text;
+          return c.finetuning_type == FinetuningType::lora && !rows.empty() && rows != "null";
+        },
+};
+
+inline constexpr Feature kLoraPlus{
+    .name = "LoRA+",
+    .set = "training.loraplus_lr_ratio=16",
+    .on = [](const RunConfig& c, int) { return c.training.loraplus_lr_ratio.has_value(); },
+};
+
+inline constexpr Feature kNeftune{
+    .name = "NEFTune",
+    .set = "training.neftune_noise_alpha=5",
+    .on = [](const RunConfig& c, int) { return c.training.neftune_noise_alpha.has_value(); },
+};
+
+// Precision
+
+inline constexpr Feature kBf16{
+    .name = "bfloat16",
+    .set = "training.bf16=true",
+    .on = [](const RunConfig& c, int) { return c.training.bf16.value_or(false); },
+};
+
+inline constexpr Feature kFp16{
+    .name = "float16",
+    .set = "training.fp16=true",
+    .on = [](const RunConfig& c, int) { return c.training.fp16; },
+};
+
+inline constexpr Feature kNoFp16{
+    .name = "training without float16",
+    .set = "training.fp16=false",
+    .on = [](const RunConfig& c, int) { return !c.training.fp16; },
+};
+
+inline constexpr Feature kLossScaling{
+    .name = "loss scaling",
+    .set = "training.fp16=true training.loss_scaling.hysteresis=3",
+    .on = [](const RunConfig& c, int) { return c.training.loss_scaling != LossScaling{}; },
+};
+
+// Devices
+
+inline constexpr Feature kCpu{
+    .name = "a CPU",
+    .set = "device=cpu",
+    .on = [](const RunConfig& c, int) { return !c.on_gpu(); },
+};
+
+inline constexpr Feature kCudnn{
+    .name = "cuDNN's attention",
+    .set = "device=cuda model.attn_implementation=cudnn",
+    .on = [](const RunConfig& c, int) { return c.model.attn_implementation == AttnImplementation::cudnn; },
+};
+
+inline constexpr Feature kGemmTuning{
+    .name = "tuned matrix products",
+    .set = "device=cuda training.gemm_tuning=tuned.jsonl",
+    .on = [](const RunConfig& c, int) { return c.training.gemm_tuning.has_value(); },
+};
+
+inline constexpr Feature kNccl{
+    .name = "NCCL",
+    .set = "device=cuda distributed.backend=nccl",
+    .on = [](const RunConfig& c, int) { return c.distributed.backend == Backend::nccl; },
+};
+
+inline constexpr Feature kSparse{
+    .name = "sparse attention",
+    .set = "model.sparse_attention.mode=fixed",
+    .on = [](const RunConfig& c, int) { return c.model.sparse_attention.mode != SparsityMode::dense; },
+};
+
+inline constexpr Feature kMemoryBreakdown{
+    .name = "logging.memory_breakdown",
+    .set = "logging.memory_breakdown=true",
+    .on = [](const RunConfig& c, int) { return c.logging.memory_breakdown; },
+};
+
+inline constexpr Feature kFlopsProfiler{
+    .name = "logging.flops_profiler",
+    .set = "logging.flops_profiler.enabled=true",
+    .on = [](const RunConfig& c, int) { return c.logging.flops_profiler.enabled; },
+};
+
+// Optimizers and schedules
+
+inline constexpr Feature kWholeSteps{
+    .name = "Adafactor, Muon or 1-bit Adam",
+    .set = "training.optim=adafactor",
+    .on = [](const RunConfig& c, int) { return c.training.optim->whole; },
+};
+
+// Optimizers whose states belong to blocks of elements or to whole matrices.
+inline constexpr Feature kWideStates{
+    .name = "an 8-bit optimizer, Adafactor, Muon or 1-bit Adam",
+    .set = "training.optim=adafactor",
+    .on =
+        [](const RunConfig& c, int) {
+          const Optim o = c.training.optim->unpaged();
+          return o->whole || o == &optimizers::kAdamW8bit || o == &optimizers::kLion8bit;
+        },
+};
+
+inline constexpr Feature kOneBit{
+    .name = "1-bit Adam",
+    .set = "training.optim=onebit_adam",
+    .on = [](const RunConfig& c, int) { return c.training.optim == &optimizers::kOneBitAdam; },
+};
+
+inline constexpr Feature kEarlyStages{
+    .name = "1-bit Adam",
+    .set = "training.optim=onebit_adam",
+    .on = [](const RunConfig& c, int) { return c.training.optim->last_stage < 2; },
+};
+
+inline constexpr Feature kPaged{
+    .name = "a paged optimizer on a GPU",
+    .set = "device=cuda zero_optimization.stage=1 training.optim=paged_adamw_32bit",
+    .on =
+        [](const RunConfig& c, int) {
+          return c.training.optim->paged_of && c.on_gpu() &&
+                 c.zero_optimization.offload_optimizer.device == OffloadDevice::none;
+        },
+};
+
+inline constexpr Feature kNotAdam{
+    .name = "an optimizer other than AdamW",
+    .set = "training.optim=sgd",
+    .on = [](const RunConfig& c, int) { return c.training.optim->unpaged() != &optimizers::kAdamW; },
+};
+
+inline constexpr Feature kCoupledDecay{
+    .name = "Adam instead of AdamW",
+    .set = "training.adam_w_mode=false",
+    .on = [](const RunConfig& c, int) { return !c.training.adam_w_mode; },
+};
+
+inline constexpr Feature kLateGroups{
+    .name = "weights that are trained later",
+    .set = R"(training.param_groups=[{"params":"q_proj","frozen_until_step":3}])",
+    .on =
+        [](const RunConfig& c, int) {
+          return std::ranges::any_of(c.training.param_groups,
+                                     [](const ParamGroup& g) { return g.frozen_until_step > 0; });
+        },
+};
+
+inline constexpr Feature kByEvaluations{
+    .name = "a schedule by evaluations",
+    .set =
+        "data.val_set_size=0.1 "
+        "evaluation.eval_strategy=steps "
+        "training.lr_scheduler_type=reduce_lr_on_plateau",
+    .on = [](const RunConfig& c, int) { return c.training.lr_scheduler_type->evaluated != nullptr; },
+};
+
+// Objectives
+
+inline constexpr Feature kNotSft{
+    .name = "an objective other than sft",
+    .set = "objective.type=orpo",
+    .on = [](const RunConfig& c, int) { return c.objective.type != ObjectiveType::sft; },
+};
+
+inline constexpr Feature kCompares{
+    .name = "an objective that compares answers",
+    .set = "objective.type=orpo",
+    .on = [](const RunConfig& c, int) { return c.objective.compares(); },
+};
+
+inline constexpr Feature kNoRightAnswer{
+    .name = "kto, reward, grpo or ppo",
+    .set = "objective.type=kto",
+    .on =
+        [](const RunConfig& c, int) {
+          return c.objective.compares() &&
+                 (sequences_of_row(c.objective) != 2 || c.objective.type == ObjectiveType::reward);
+        },
+};
+
+inline constexpr Feature kStepOfAnswers{
+    .name = "grpo or ppo",
+    .set = "objective.type=grpo",
+    .on =
+        [](const RunConfig& c, int) {
+          return c.objective.type == ObjectiveType::grpo || c.objective.type == ObjectiveType::ppo;
+        },
+};
+
+inline constexpr Feature kGivenAnswers{
+    .name = "grpo on given answers",
+    .set = "objective.type=grpo",
+    .on = [](const RunConfig& c,
+             int) { return c.objective.type == ObjectiveType::grpo && !c.objective.generates(); },
+};
+
+inline constexpr Feature kGenerates{
+    .name = "an objective that generates answers",
+    .set = "objective.reward_funcs=exact_match objective.type=grpo",
+    .on = [](const RunConfig& c, int) { return c.objective.generates(); },
+};
+
+inline constexpr Feature kMeasuresKl{
+    .name = "kto",
+    .set = "objective.type=kto",
+    .on =
+        [](const RunConfig& c, int) {
+          return c.objective.type == ObjectiveType::kto &&
+                 std::ranges::count(c.objective.loss_type, LossType::apo_zero_unpaired) == 0;
+        },
+};
+
+inline constexpr Feature kOneRow{
+    .name = "micro-batches of one row",
+    .set = "training.per_device_train_batch_size=1",
+    .on = [](const RunConfig& c, int) { return c.training.per_device_train_batch_size < 2; },
+};
+
+inline constexpr Feature kPrecomputes{
+    .name = "a precomputed reference",
+    .set = "objective.type=dpo objective.precompute_ref_log_probs=true",
+    .on = [](const RunConfig& c, int) { return c.objective.precompute_ref_log_probs.value_or(false); },
+};
+
+inline constexpr Feature kTaughtFile{
+    .name = "distill from a file",
+    .set = "objective.type=distill objective.teacher_file=taught",
+    .on = [](const RunConfig& c, int) { return c.objective.teacher_file.has_value(); },
+};
+
+inline constexpr Feature kSmoothing{
+    .name = "label smoothing",
+    .set = "training.label_smoothing_factor=0.1",
+    .on = [](const RunConfig& c, int) { return c.training.label_smoothing_factor > 0; },
+};
+
+// Evaluation and checkpoints
+
+inline constexpr Feature kPerplexity{
+    .name = "a best model by perplexity",
+    .set = "evaluation.metric_for_best_model=perplexity",
+    .on = [](const RunConfig& c, int) { return c.evaluation.metric_for_best_model.ends_with("perplexity"); },
+};
+
+inline constexpr Feature kPredicts{
+    .name = "predict_with_generate",
+    .set = "data.val_set_size=0.1 evaluation.predict_with_generate=true",
+    .on = [](const RunConfig& c, int) { return c.evaluation.predict_with_generate; },
+};
+
+inline constexpr Feature kStopStrings{
+    .name = "stop strings",
+    .set = "generation.stop_strings=[\"x\"]",
+    .on = [](const RunConfig& c, int) { return c.generation.stop_strings.has_value(); },
+};
+
+inline constexpr Feature kEvaluates{
+    .name = "evaluations",
+    .set = "data.val_set_size=0.1 evaluation.eval_strategy=steps",
+    .on = [](const RunConfig& c, int) { return c.evaluation.eval_strategy != EvalStrategy::no; },
+};
+
+inline constexpr Feature kNoEvaluations{
+    .name = "no evaluations",
+    .set = "evaluation.eval_strategy=no",
+    .on = [](const RunConfig& c, int) { return c.evaluation.eval_strategy == EvalStrategy::no; },
+};
+
+inline constexpr Feature kNoHeldOut{
+    .name = "no data to evaluate on",
+    .set = "data.val_set_size=0",
+    .on = [](const RunConfig& c, int) { return c.data.eval_datasets.empty() && c.data.val_set_size == 0; },
+};
+
+inline constexpr Feature kLoadsBest{
+    .name = "load_best_model_at_end",
+    .set = "data.val_set_size=0.1 evaluation.eval_strategy=steps evaluation.load_best_model_at_end=true",
+    .on = [](const RunConfig& c, int) { return c.evaluation.load_best_model_at_end; },
+};
+
+inline constexpr Feature kStopsEarly{
+    .name = "early stopping",
+    .set = "data.val_set_size=0.1 evaluation.eval_strategy=steps evaluation.early_stopping_patience=2",
+    .on = [](const RunConfig& c, int) { return c.evaluation.early_stopping_patience.has_value(); },
+};
+
+inline constexpr Feature kSavesBest{
+    .name = "save_strategy=best",
+    .set = "data.val_set_size=0.1 evaluation.eval_strategy=steps checkpointing.save_strategy=best",
+    .on = [](const RunConfig& c, int) { return c.checkpointing.save_strategy == SaveStrategy::best; },
+};
+
+inline constexpr Feature kNoCheckpoints{
+    .name = "no checkpoints",
+    .set = "checkpointing.save_strategy=no",
+    .on = [](const RunConfig& c, int) { return c.checkpointing.save_strategy == SaveStrategy::no; },
+};
+
+// Data
+
+inline constexpr Feature kPacking{
+    .name = "packing",
+    .set = "data.packing=true",
+    .on = [](const RunConfig& c, int) { return c.data.packing; },
+};
+
+inline constexpr Feature kPadding{
+    .name = "padding to the full length",
+    .set = "data.pad_to_max_length=true",
+    .on = [](const RunConfig& c, int) { return c.data.pad_to_max_length; },
+};
+
+inline constexpr Feature kStreaming{
+    .name = "streaming",
+    .set = "training.max_steps=100 data.streaming=true",
+    .on = [](const RunConfig& c, int) { return c.data.streaming; },
+};
+
+inline constexpr Feature kInOrder{
+    .name = "unshuffled data",
+    .set = "data.shuffle=false",
+    .on = [](const RunConfig& c, int) { return !c.data.shuffle; },
+};
+
+inline constexpr Feature kHoldsOut{
+    .name = "val_set_size",
+    .set = "data.val_set_size=0.1",
+    .on = [](const RunConfig& c, int) { return c.data.val_set_size > 0; },
+};
+
+inline constexpr Feature kEvalSets{
+    .name = "eval_datasets",
+    .set = R"(data.eval_datasets=[{"path":"e.jsonl"}])",
+    .on = [](const RunConfig& c, int) { return !c.data.eval_datasets.empty(); },
+};
+
+inline constexpr Feature kTrainsOnInputs{
+    .name = "training on prompts",
+    .set = "data.train_on_inputs=true",
+    .on = [](const RunConfig& c, int) { return c.data.train_on_inputs; },
+};
+
+inline constexpr Feature kPrepared{
+    .name = "prepared tokens",
+    .set = "data.dataset_prepared_path=.",
+    .on = [](const RunConfig& c, int) { return c.data.dataset_prepared_path.has_value(); },
+};
+
+inline constexpr Feature kKeepsEnd{
+    .name = "truncation at the start",
+    .set = "data.truncation=keep_end",
+    .on = [](const RunConfig& c, int) { return c.data.truncation == Truncation::keep_end; },
+};
+
+inline constexpr Feature kRandomLtd{
+    .name = "random-LTD",
+    .set =
+        "data_efficiency.enabled=true "
+        "data_efficiency.data_routing.enabled=true "
+        "data_efficiency.data_routing.random_ltd.enabled=true",
+    .on = [](const RunConfig& c, int) { return has_random_ltd(c.data_efficiency); },
+};
+
+inline constexpr Feature kEfficiency{
+    .name = "curriculum learning or random-LTD",
+    .set =
+        "data_efficiency.enabled=true "
+        "data_efficiency.data_sampling.enabled=true "
+        "data_efficiency.data_sampling.curriculum_learning.enabled=true",
+    .on = [](const RunConfig& c,
+             int) { return has_curriculum(c.data_efficiency) || has_random_ltd(c.data_efficiency); },
+};
+
+inline constexpr Feature kChoosing{
+    .name = "a curriculum that chooses samples",
+    .set =
+        "data_efficiency.enabled=true "
+        "data_efficiency.data_sampling.enabled=true "
+        "data_efficiency.data_sampling.curriculum_learning.enabled=true "
+        "data_efficiency.data_sampling.curriculum_learning.curriculum_metrics.seqlen.clustering_type="
+        "schedule_based",
+    .on = [](const RunConfig& c,
+             int) { return has_curriculum(c.data_efficiency) && chooses_samples(metrics_of(c)); },
+};
+
+inline constexpr Feature kReshaping{
+    .name = "seqlen_reshape",
+    .set =
+        "data_efficiency.enabled=true "
+        "data_efficiency.data_sampling.enabled=true "
+        "data_efficiency.data_sampling.curriculum_learning.enabled=true "
+        "data_efficiency.data_sampling.curriculum_learning.curriculum_metrics.seqlen_reshape.min_difficulty="
+        "8",
+    .on = [](const RunConfig& c,
+             int) { return has_curriculum(c.data_efficiency) && metrics_of(c).seqlen_reshape.given(); },
+};
+
+}  // namespace ft::feature

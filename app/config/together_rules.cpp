@@ -1,0 +1,321 @@
+// The table of pairs that do not go together, by subject.
+#include "app/config/features.h"
+#include "app/config/features_of_ranks.h"
+#include "app/config/together.h"
+
+namespace ft {
+namespace feature {
+namespace {
+
+constexpr const char* kNoMend = "";  // the sentence says it
+
+constexpr Clash kClashes[] = {
+    // Methods
+    {kFourBits, kFull, "quantization.load_in_4bit: 4-bit weights cannot be trained",
+     "set finetuning_type to lora"},
+    {kLoraPlus, kFull, "training.loraplus_lr_ratio: is for finetuning_type lora, which is {finetuning_type}",
+     kNoMend},
+    {kEva, kNotSft,
+     "lora.init_lora_weights: eva looks at examples to learn; objective.type is {objective.type}", kNoMend},
+    {kEva, kStreaming, "lora.init_lora_weights: eva goes over the data before training",
+     "set data.streaming=false"},
+    {kEva, kTensor,
+     "lora.init_lora_weights: eva needs all of a layer's inputs on each rank, not with "
+     "distributed.tensor_parallel_size above 1"},
+    {kEva, kSequence,
+     "lora.init_lora_weights: eva needs all of a layer's inputs on each rank, not with "
+     "distributed.sequence_parallel_size above 1"},
+    {kEva, kPipeline,
+     "lora.init_lora_weights: eva needs all of a layer's inputs on each rank, not with "
+     "distributed.pipeline_parallel_size above 1"},
+
+    // Offload
+    {kDelayed, kStatesHere,
+     "zero_optimization.offload_optimizer.delayed_update: is for what is stepped elsewhere",
+     "set zero_optimization.offload_optimizer.device"},
+    {kDelayedLater, kNotDelayed,
+     "zero_optimization.offload_optimizer.delayed_update_after: has no effect without delayed_update",
+     kNoMend},
+    {kOffloadOptimizer, kWholeSteps,
+     "zero_optimization.offload_optimizer: not with training.optim={training.optim}, whose steps need whole "
+     "weights on the device",
+     "leave it out, or choose adamw_8bit"},
+    {kOffloadParam, kWholeSteps,
+     "zero_optimization.offload_param: not with training.optim={training.optim}, whose steps need whole "
+     "weights on the device",
+     "leave it out, or choose adamw_8bit"},
+    {kOffloadParam, kStage1Or2,
+     "zero_optimization.offload_param.device: {zero_optimization.offload_param.device} needs "
+     "zero_optimization.stage 3, which is {zero_optimization.stage}",
+     kNoMend},
+    {kOffloadParam, kStage0OfRanks,
+     "zero_optimization.offload_param: several ranks need stage 3; the stage is 0", kNoMend},
+    {kOffloadOptimizer, kStage0OfRanks,
+     "zero_optimization.offload_optimizer: several ranks need stage 1, 2 or 3; the stage is 0", kNoMend},
+    {kPaged, kStage0OfRanks,
+     "training.optim={training.optim}: several ranks need zero_optimization.stage 1, 2 or 3", kNoMend},
+    {kMoved, kMicsGroups, "zero_optimization.mics_shard_size: with offload all ranks share everything out",
+     "leave it out"},
+    {kSubGroupOfRanks, kNoOffload,
+     "zero_optimization.sub_group_size: without offload ft steps every parameter in place", "leave it out"},
+    {kDelayed, kGenerates,
+     "zero_optimization.offload_optimizer.delayed_update: answers are given by the weights of the step",
+     "leave it out"},
+
+    // ZeRO
+    {kMics, kStage0OfRanks, "zero_optimization.mics_shard_size: stage 0 shards nothing", kNoMend},
+    {kPrefetchOfRanks, kNoOverlap,
+     "zero_optimization.stage3_prefetch_bucket_size: with overlap_comm=false nothing is gathered ahead",
+     "leave it out"},
+    {kQwz, kNotStage3,
+     "zero_optimization.zero_quantized_weights: needs zero_optimization.stage 3, which is "
+     "{zero_optimization.stage}",
+     kNoMend},
+    {kQgz, kNotStage3,
+     "zero_optimization.zero_quantized_gradients: needs zero_optimization.stage 3, which is "
+     "{zero_optimization.stage}",
+     kNoMend},
+    {kHpz, kNotStage3,
+     "zero_optimization.zero_hpz_partition_size: needs zero_optimization.stage 3, which is "
+     "{zero_optimization.stage}",
+     kNoMend},
+    {kQwz, kMics,
+     "zero_optimization.zero_quantized_weights: not with mics_shard_size, whose groups share everything out"},
+    {kQgz, kMics,
+     "zero_optimization.zero_quantized_gradients: not with mics_shard_size, whose groups share everything "
+     "out"},
+    {kHpz, kMics,
+     "zero_optimization.zero_hpz_partition_size: not with mics_shard_size, whose groups share everything "
+     "out"},
+    {kQwz, kExperts,
+     "zero_optimization.zero_quantized_weights: not with distributed.expert_parallel_size, whose experts "
+     "only some ranks share"},
+    {kQgz, kExperts,
+     "zero_optimization.zero_quantized_gradients: not with distributed.expert_parallel_size, whose experts "
+     "only some ranks share"},
+    {kHpz, kExperts,
+     "zero_optimization.zero_hpz_partition_size: not with distributed.expert_parallel_size, whose experts "
+     "only some ranks share"},
+    {kQwz, kOffloadParam,
+     "zero_optimization.zero_quantized_weights: not with offload_param, which brings weights from elsewhere"},
+    {kQgz, kOffloadParam,
+     "zero_optimization.zero_quantized_gradients: not with offload_param, which brings weights from "
+     "elsewhere"},
+    {kHpz, kOffloadParam,
+     "zero_optimization.zero_hpz_partition_size: not with offload_param, which brings weights from "
+     "elsewhere"},
+    {kQgz, kOffloadOptimizer,
+     "zero_optimization.zero_quantized_gradients: not with offload_optimizer, where gradients live"},
+
+    // Optimizers
+    {kEarlyStages, kStage2Or3,
+     "training.optim: onebit_adam (DeepSpeed's OneBitAdam) needs whole gradients on every rank: "
+     "zero_optimization.stage 0 or 1, not {zero_optimization.stage}",
+     kNoMend},
+    {kOneBit, kMics,
+     "training.optim: onebit_adam (DeepSpeed's OneBitAdam) is for ranks that do not form groups",
+     "leave zero_optimization.mics_shard_size out"},
+    {kOneBit, kExperts, "training.optim: onebit_adam (DeepSpeed's OneBitAdam) adds up over all ranks",
+     "leave distributed.expert_parallel_size out"},
+    {kOneBit, kLateGroups,
+     "training.optim: onebit_adam (DeepSpeed's OneBitAdam) begins with all weights at once",
+     "leave training.param_groups' frozen_until_step out"},
+    {kCoupledDecay, kNotAdam, "training.adam_w_mode: has no effect with training.optim={training.optim}",
+     kNoMend},
+
+    // Precision and devices
+    {kFp16, kBf16, "training.fp16 and training.bf16 are both true", "set one of them"},
+    {kLossScaling, kNoFp16, "training.loss_scaling: has no effect without training.fp16=true", kNoMend},
+    {kCudnn, kSparse, "model.attn_implementation: cudnn has no sparse attention", "leave out one of them"},
+    {kCudnn, kCpu, "model.attn_implementation: cudnn is for GPUs", "set device=cuda, or leave it out"},
+    {kGemmTuning, kCpu, "training.gemm_tuning is for GPUs", "set device=cuda, or leave it out"},
+
+    // Tensor parallelism
+    {kPartition, kNoTensor,
+     "distributed.partition_activations: ranks that share layers share out what they keep, and "
+     "distributed.tensor_parallel_size is 1",
+     "set that, or leave partition_activations out"},
+    {kPartition, kSequence,
+     "distributed.partition_activations: not with distributed.sequence_parallel_size above 1 yet",
+     "leave one of the two out"},
+    {kPartition, kPipeline,
+     "distributed.partition_activations: not with distributed.pipeline_parallel_size above 1 yet",
+     "leave one of the two out"},
+    {kPartition, kRandomLtd,
+     "distributed.partition_activations: not with data_efficiency.data_routing.random_ltd yet",
+     "leave one of the two out"},
+    {kTensor, kNotSft,
+     "objective.type: {objective.type} is not computed with distributed.tensor_parallel_size above 1, only "
+     "sft is",
+     "leave one of the two out"},
+    {kTensor, kSparse,
+     "model.sparse_attention: ft does not share its layouts out with distributed.tensor_parallel_size above "
+     "1",
+     "leave one of the two out"},
+
+    // Sequence parallelism
+    {kSequence, kNotSft,
+     "objective.type: {objective.type} needs all of a sequence on one rank, which "
+     "distributed.sequence_parallel_size {distributed.sequence_parallel_size} does not leave there",
+     "set it to sft, or leave one of the two out"},
+    {kSequence, kRandomLtd,
+     "data_efficiency.data_routing.random_ltd: with distributed.sequence_parallel_size "
+     "{distributed.sequence_parallel_size} tokens cannot be dropped yet",
+     "leave one of the two out"},
+    {kSequence, kSparse,
+     "model.sparse_attention.mode: with distributed.sequence_parallel_size "
+     "{distributed.sequence_parallel_size} only dense is available yet",
+     "leave one of the two out"},
+
+    // Pipeline parallelism
+    {kInterleaved, kNoPipeline,
+     "distributed.virtual_pipeline_parallel_size is {distributed.virtual_pipeline_parallel_size}, and "
+     "distributed.pipeline_parallel_size is 1: stages are interleaved among several ranks",
+     "set that, or leave distributed.virtual_pipeline_parallel_size out"},
+    {kPipeline, kStage2Or3,
+     "zero_optimization.stage: is {zero_optimization.stage}, which adds gradients up over the ranks after "
+     "every micro-batch, and with distributed.pipeline_parallel_size above 1 there are several in flight",
+     "set it to 1 or 0"},
+    {kPipeline, kOffloadParam,
+     "zero_optimization.offload_param: values stay on the device with distributed.pipeline_parallel_size "
+     "above 1"},
+    {kPipeline, kOffloadOptimizer,
+     "zero_optimization.offload_optimizer: states stay on the device with "
+     "distributed.pipeline_parallel_size above 1"},
+    {kPipeline, kOneBit,
+     "training.optim: onebit_adam is not computed with distributed.pipeline_parallel_size above 1"},
+    {kPipeline, kExperts,
+     "distributed.expert_parallel_size: experts stay together with distributed.pipeline_parallel_size above "
+     "1"},
+    {kPipeline, kNotSft,
+     "objective.type: {objective.type} is not computed with distributed.pipeline_parallel_size above 1, "
+     "only sft is"},
+    {kPipeline, kRandomLtd,
+     "data_efficiency.data_routing.random_ltd: tokens cannot be dropped with "
+     "distributed.pipeline_parallel_size above 1"},
+    {kPipeline, kMemoryBreakdown,
+     "logging.memory_breakdown: knows of one micro-batch at a time, not with "
+     "distributed.pipeline_parallel_size above 1"},
+    {kPipeline, kFlopsProfiler,
+     "logging.flops_profiler: knows of one micro-batch at a time, not with "
+     "distributed.pipeline_parallel_size above 1"},
+    {kPipeline, kInputsOnHost,
+     "training.gradient_checkpointing: offload cannot be used with distributed.pipeline_parallel_size above "
+     "1",
+     "set it to true or auto"},
+
+    // Expert parallelism
+    {kExperts, kNotSft,
+     "objective.type: {objective.type} is not computed with distributed.expert_parallel_size above 1, only "
+     "sft is",
+     "leave one of the two out"},
+    {kExperts, kMics,
+     "zero_optimization.mics_shard_size: ranks form no groups with distributed.expert_parallel_size above 1",
+     "leave one of the two out"},
+    {kExperts, kOffloadParam,
+     "zero_optimization.offload_param.device: nothing lives elsewhere with distributed.expert_parallel_size "
+     "above 1",
+     "leave one of the two out"},
+    {kExperts, kOffloadOptimizer,
+     "zero_optimization.offload_optimizer.device: nothing lives elsewhere with "
+     "distributed.expert_parallel_size above 1",
+     "leave one of the two out"},
+
+    // Objectives
+    {kSmoothing, kNotSft, "training.label_smoothing_factor: is of the cross-entropy",
+     "leave it out (objective.type {objective.type})"},
+    {kPerplexity, kNotSft, "evaluation.metric_for_best_model: the loss is no cross-entropy",
+     "set it to loss (objective.type {objective.type})"},
+    {kNeftune, kCompares, "training.neftune_noise_alpha: answers are compared without noise",
+     "leave it out (objective.type {objective.type})"},
+    {kPredicts, kNoRightAnswer,
+     "evaluation.predict_with_generate: there is no one right answer to measure with",
+     "set it to false (objective.type {objective.type})"},
+    {kEfficiency, kCompares, "data_efficiency: is for examples",
+     "leave it out (objective.type {objective.type})"},
+    {kMeasuresKl, kOneRow,
+     "training.per_device_train_batch_size: KTO measures kl on the answers of other rows in the micro-batch "
+     "of a rank, and 1 row has no other",
+     "set it to 2 or more (objective.type {objective.type})"},
+    {kPrecomputes, kStreaming, "objective.precompute_ref_log_probs: needs all data in memory",
+     "leave it out, or set data.streaming=false"},
+    {kTaughtFile, kStreaming,
+     "objective.teacher_file: is of whole examples that are known beforehand, not with data.streaming",
+     "leave one of them out, or name objective.teacher_model_name_or_path"},
+    {kTaughtFile, kEfficiency,
+     "objective.teacher_file: is of whole examples that are known beforehand, not with data_efficiency",
+     "leave one of them out, or name objective.teacher_model_name_or_path"},
+    {kGivenAnswers, kEvaluates, "evaluation.eval_strategy: answers that are given have no evaluation",
+     "set it to no (objective.type {objective.type})"},
+    {kStepOfAnswers, kStreaming, "data.streaming: the answers of a step are weighed together",
+     "set it to false (objective.type {objective.type})"},
+    {kPacking, kCompares, "data.packing: batches of answers have no padding either way",
+     "leave it out (objective.type {objective.type})"},
+    {kPadding, kCompares, "data.pad_to_max_length: answers are never padded",
+     "leave it out (objective.type {objective.type})"},
+    {kPrepared, kGenerates, "data.dataset_prepared_path: prompts are tokenized each time",
+     "leave it out (objective.type {objective.type})"},
+    {kTrainsOnInputs, kCompares, "data.train_on_inputs: answers are compared, not prompts",
+     "leave it out (objective.type {objective.type})"},
+    {kKeepsEnd, kCompares,
+     "data.truncation: keep_end would cut prompts; answers are cut at their end, or dropped",
+     "leave it out (objective.type {objective.type})"},
+
+    // Data
+    {kHoldsOut, kEvalSets, "data.val_set_size: data.eval_datasets is set too"},
+    {kHoldsOut, kStreaming, "data.val_set_size: nothing can be held out of a stream",
+     "name data.eval_datasets, or set data.streaming to false"},
+    {kRandomLtd, kStreaming, "data_efficiency.data_routing: not with data.streaming yet"},
+    {kRandomLtd, kSparse, "data_efficiency.data_routing: not with model.sparse_attention yet"},
+    {kChoosing, kPacking,
+     "data_efficiency: a curriculum that chooses samples, and data.packing: packs are not chosen by their "
+     "difficulty",
+     "set data.packing=false"},
+    {kChoosing, kStreaming,
+     "data_efficiency: a curriculum that chooses samples, and data.streaming: it needs all data in memory",
+     "set data.streaming=false"},
+    {kChoosing, kInOrder,
+     "data_efficiency: a curriculum that chooses samples, and data.shuffle: it draws samples at random",
+     "set data.shuffle=true"},
+    {kReshaping, kStreaming, "data_efficiency: curriculum_metrics.seqlen_reshape needs all data in memory",
+     "use seqlen, or set data.streaming=false"},
+
+    // Evaluation
+    {kEvaluates, kNoHeldOut,
+     "evaluation.eval_strategy is {evaluation.eval_strategy} and there is nothing to evaluate on",
+     "set data.val_set_size or data.eval_datasets"},
+    {kLoadsBest, kNoEvaluations, "evaluation.load_best_model_at_end needs evaluations",
+     "set evaluation.eval_strategy"},
+    {kStopsEarly, kNoEvaluations, "evaluation.early_stopping_patience needs evaluations",
+     "set evaluation.eval_strategy"},
+    {kSavesBest, kNoEvaluations, "checkpointing.save_strategy best needs evaluations",
+     "set evaluation.eval_strategy"},
+    {kByEvaluations, kNoEvaluations,
+     "training.lr_scheduler_type {training.lr_scheduler_type} needs evaluations",
+     "set evaluation.eval_strategy"},
+    {kLoadsBest, kNoCheckpoints, "evaluation.load_best_model_at_end needs checkpoints",
+     "set checkpointing.save_strategy"},
+    {kPredicts, kNoHeldOut, "evaluation.predict_with_generate: there is nothing to answer",
+     "set data.val_set_size or data.eval_datasets"},
+    {kStopStrings, kPredicts, "generation.stop_strings: not with evaluation.predict_with_generate", kNoMend},
+};
+
+constexpr Clash kByModel[] = {
+    {kTensor, kWideStates,
+     "training.optim keeps a state of more than single elements of a weight that ranks share"},
+    {kExperts, kWideStates,
+     "training.optim keeps a state of more than single elements of a weight that ranks share"},
+    {kTensor, kDora, "lora.use_dora: not with distributed.tensor_parallel_size yet"},
+    {kTensor, kTokenRows, "lora.trainable_token_indices: not with distributed.tensor_parallel_size yet"},
+    {kLoftQ, kNoFourBits, "lora.init_lora_weights: loftq makes up for what 4 bits lose",
+     "set quantization.load_in_4bit=true, or another start"},
+    {kNccl, kCpu, "distributed.backend: nccl is for GPUs", "set device=cuda, or leave it out"},
+};
+
+}  // namespace
+}  // namespace feature
+
+std::span<const Clash> clashes() { return feature::kClashes; }
+std::span<const Clash> clashes_by_model() { return feature::kByModel; }
+
+}  // namespace ft
