@@ -4,7 +4,7 @@
 ft := build/release/ft
 PREFIX ?= /usr/local
 
-.PHONY: build install test dev gpu-test gpu-kit demo demo-rl dist accept check format tidy clean help
+.PHONY: build install test quick dev gpu-test gpu-kit demo demo-rl dist accept check format tidy clean help
 
 build: configure                    ## the program: build/release/ft
 	@ninja -C build/release ft
@@ -20,6 +20,9 @@ install: build                      ## the program into PREFIX/bin (/usr/local; 
 test: configure                     ## build and run all tests
 	@ninja -C build/release
 	@ctest --test-dir build/release --output-on-failure --no-tests=error -j $$((2 * $$(nproc))) --progress
+
+quick: configure                    ## the tests that wait for nothing, in less than a minute once built
+	@.ci/quick
 
 dev:                                ## after an edit: build/dev/ft, and the tests of what has changed
 	@.ci/packages
