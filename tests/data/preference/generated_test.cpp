@@ -85,8 +85,6 @@ TEST_F(GeneratedTest, RowsThatAreNoPromptsAreNamed) {
   EXPECT_NE(error(R"({"prompt_ids":[400]})").find("prompt_ids[0] is 400"), std::string::npos);
   EXPECT_NE(error(R"({"prompt":7})").find("prompt: must be a text or a list"), std::string::npos);
   EXPECT_NE(error(R"({"input_ids":[7]})", Exit::config).find("prompts_tokenized"), std::string::npos);
-  config.dataset_prepared_path = "prepared";
-  EXPECT_NE(error(R"({"prompt":"a"})", Exit::config).find("data.dataset_prepared_path"), std::string::npos);
 }
 
 // Two prompts with two answers each fill a generation of two micro-batches; five prompts make two
