@@ -51,6 +51,8 @@ def libraries():
     uses, of_folder, of_file = {}, {}, {}
     for cmake in subprocess.run(["git", "ls-files", "*CMakeLists.txt"], capture_output=True, text=True).stdout.split():
         folder = Path(cmake).parent
+        for name, words in re.findall(r"^target_link_libraries\((ft_\w+) INTERFACE ([^)]*)\)", Path(cmake).read_text(), re.M):
+            uses[name] = set(words.split())  # several libraries under one name
         for kind, words in re.findall(r"^ft_(library|room)\(([^)]*)\)", Path(cmake).read_text(), re.M):
             parts = re.split(r"\b(FOLDERS|SOURCES|USES)\b", words)
             given = {key: value.split() for key, value in zip(parts[1::2], parts[2::2])}
@@ -61,7 +63,6 @@ def libraries():
             for source in given.get("SOURCES", []):
                 if source.endswith(".cpp"):
                     of_file[str(folder / source)[:-4]] = name
-    uses["ft_data"] = {"ft_data_batches", "ft_data_efficiency", "ft_data_metrics"}  # all of them, under one name
     of_folder["engine/cpu/kernels"] = "ft_cpu_kernels"  # one of objects for each instruction set
     return uses, of_folder, of_file
 

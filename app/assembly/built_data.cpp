@@ -152,7 +152,6 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
   if (part == LoadPart::train_and_eval && config.data.streaming) {
     context.progress = {};
     d.stream = std::make_unique<Stream>(config.data, context, train, t.max_steps * per_step);
-    d.written = written_first(config.data, context);
   } else if (part == LoadPart::train_and_eval) {
     BatcherOptions chosen = train;
     chosen.chosen = chosen_samples(config, d.loaded, train.batch_size * per_step, train.seed);

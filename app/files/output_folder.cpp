@@ -23,10 +23,9 @@ bool must_stay(const std::string& folder) {
   return own.st_dev != around.st_dev || ::access(parent.c_str(), W_OK) != 0;
 }
 
-// Returns the target of a link, because an exchange would replace the link itself. Removes slashes at the
-// end.
-std::string resolved(std::string folder) {
-  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+// Returns the target of a link, because an exchange would replace the link itself.
+std::string resolved(const std::string& given) {
+  const std::string folder = without_slash(given);
   std::error_code none;
   return fs::is_symlink(folder, none) ? fs::weakly_canonical(folder, none).string() : folder;
 }

@@ -23,13 +23,9 @@ RunConfig settings_for(const RunConfig& given, const Purpose& purpose) {
   return config;
 }
 
-// Throws UserError (input) if a sequence of the data is not in the teacher's file, and UserError (config) if
-// the sequences are not known beforehand.
+// Throws UserError (input) if a sequence of the data is not in the teacher's file. All are known beforehand:
+// together.h refuses other data.
 void require_taught(const TeacherFile& file, const BuiltData& data) {
-  if (data.stream || data.efficient)
-    throw UserError(Exit::config,
-                    "objective.teacher_file: is of whole examples that are known beforehand; leave out "
-                    "data.streaming and data_efficiency, or name objective.teacher_model_name_or_path");
   for (const Batcher* part : {data.train.get(), data.eval.get()})
     for (std::int64_t i = 0; part && i < part->batches_per_epoch(); ++i)
       if (!file.knows(part->batch(0, i)))

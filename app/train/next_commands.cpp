@@ -122,11 +122,7 @@ class Commands {
   }
 
   // Returns outputs/run-merged for outputs/run and "merged".
-  std::string beside(const std::string& ending) const {
-    std::string path = folder();
-    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-    return path + "-" + ending;
-  }
+  std::string beside(const std::string& ending) const { return without_slash(folder()) + "-" + ending; }
 
   static void add(Words& words, const Words& more) { words.insert(words.end(), more.begin(), more.end()); }
 

@@ -40,8 +40,8 @@ ReadDatasets read_datasets(const DataConfig& config, const std::vector<DatasetCo
   return out;
 }
 
-// Returns notes on the first row of each dataset.
-std::vector<std::string> notes_of_first_rows(const DataConfig& config, const LoadContext& context) {
+// Reads the first row of each dataset.
+LoadCounts counts_of_first_rows(const DataConfig& config, const LoadContext& context) {
   LoadCounts counts;
   for (std::size_t i = 0; i < config.datasets.size(); ++i) {
     SampleReader reader(config, config.datasets[i], context, str("data.datasets[", i, "]"));
@@ -49,7 +49,7 @@ std::vector<std::string> notes_of_first_rows(const DataConfig& config, const Loa
     reader.next(window, 1);
     counts.add(reader.counts());
   }
-  return notes_of_rows(counts);
+  return counts;
 }
 
 // Reads datasets, or an earlier run's tokens from the cache of prepared data. Writes new tokens to the cache.
@@ -161,7 +161,8 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
     if (part == LoadPart::eval) return out;
   }
   if (config.streaming) {  // the rows are read during training
-    for (std::string& note : notes_of_first_rows(config, context)) out.notes.push_back(std::move(note));
+    out.train_counts = counts_of_first_rows(config, context);
+    for (std::string& note : notes_of_rows(out.train_counts)) out.notes.push_back(std::move(note));
     return out;
   }
   const ReadDatasets read = read_or_prepared(config, config.datasets, "data.datasets", context, out.notes);

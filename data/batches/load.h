@@ -66,6 +66,7 @@ struct LoadCounts {
 struct LoadedData {
   Dataset train;  // empty if only evaluation is requested, or with data.streaming
   Dataset eval;   // eval_datasets, else the samples held out by val_set_size; may be empty
+  // With data.streaming, train_counts holds the first row of each dataset.
   LoadCounts train_counts, eval_counts;
   std::vector<std::string> notes;  // facts that the user should know, one sentence each
 };

@@ -240,17 +240,6 @@ bool SampleReader::fit_source_and_target(std::vector<std::int32_t>& source, std:
   return true;
 }
 
-Written written_first(const DataConfig& config, const LoadContext& context) {
-  LoadCounts counts;
-  for (std::size_t i = 0; i < config.datasets.size(); ++i) {
-    SampleReader reader(config, config.datasets[i], context, str("data.datasets[", i, "]"));
-    SampleReader::Window window;
-    reader.next(window, 1);
-    counts.add(reader.counts());
-  }
-  return counts.usual();
-}
-
 // Counts a sample that is too long; returns false if it is dropped.
 bool SampleReader::may_cut() {
   const bool drop = config_.truncation == Truncation::drop;

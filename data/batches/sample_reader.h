@@ -70,8 +70,4 @@ class SampleReader {
   LoadCounts counts_;
 };
 
-// Returns LoadCounts::usual() from the first row of each of data.datasets, for runs that do not read all rows
-// first.
-Written written_first(const DataConfig& config, const LoadContext& context);
-
 }  // namespace ft

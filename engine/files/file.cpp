@@ -194,6 +194,11 @@ std::string home_expanded(const std::string& path) {
   return home.empty() ? path : home + path.substr(1);
 }
 
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  return path;
+}
+
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";

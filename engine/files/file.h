@@ -68,6 +68,8 @@ void require_inside(const std::string& name, const std::string& file, Exit exit 
 std::string join_path(const std::string& folder, const std::string& name);
 // Replaces a leading "~" or "~/" by the user's home folder, as a shell does; returns other paths unchanged.
 std::string home_expanded(const std::string& path);
+// Returns a path without slashes at its end; "/" stays.
+std::string without_slash(std::string path);
 // Returns the folder of a path, "." if the path names none.
 std::string folder_of(const std::string& path);
 

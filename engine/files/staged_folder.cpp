@@ -46,8 +46,7 @@ bool is_leftover_name(const std::string& name) {
 
 }  // namespace
 
-StagedFolder::StagedFolder(const std::string& given) : path_(given) {
-  while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
+StagedFolder::StagedFolder(const std::string& given) : path_(without_slash(given)) {
   const std::string& path = path_;
   std::error_code problem;
   fs::create_directories(folder_of(path), problem);

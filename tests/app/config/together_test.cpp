@@ -3,24 +3,17 @@
 #include "app/config/together.h"
 
 #include <fstream>
-#include <iterator>
 #include <set>
-#include <sstream>
 
-#include "app/config/together_page.h"
 #include "engine/settings/fields.h"
 #include "tests/app/config/config_text.h"
+#include "tests/app/config/together_page.h"
 #include "tests/support/source.h"
 
 namespace ft {
 namespace {
 
 using namespace test;
-
-Overrides settings_of(const char* set) {
-  std::istringstream in(set);
-  return {std::istream_iterator<std::string>(in), {}};
-}
 
 // Returns the configuration with these settings, without the reader's checks.
 RunConfig unchecked(const Overrides& settings) {
@@ -35,8 +28,6 @@ std::vector<Clash> all_pairs() {
     for (const Clash& pair : pairs) all.push_back(pair);
   return all;
 }
-
-constexpr int kRanks = 8;
 
 TEST(Together, SettingsOfAFeatureTurnItOn) {
   for (const Clash& pair : all_pairs())

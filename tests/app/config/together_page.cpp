@@ -1,4 +1,4 @@
-#include "app/config/together_page.h"
+#include "tests/app/config/together_page.h"
 
 #include <algorithm>
 #include <vector>
@@ -8,8 +8,6 @@
 
 namespace ft {
 namespace {
-
-constexpr int kRanks = 8;  // of the runs on the page
 
 struct Choice {
   std::string name, set;  // as in Feature
@@ -136,19 +134,9 @@ Group data() {
             R"(data.eval_datasets=[{"path":"e.jsonl"}] evaluation.predict_with_generate=true)"}}};
 }
 
-std::vector<std::string> settings_of(const std::string& set) {
-  std::vector<std::string> all;
-  for (std::size_t begin = 0; begin < set.size();) {
-    const std::size_t end = std::min(set.find(' ', begin), set.size());
-    all.push_back(set.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return all;
-}
-
 // Returns a configuration with two choices. Where both set one thing, the last setting of a choice, which is
 // its own, holds.
-RunConfig with(const std::string& a, const std::string& b) {
+RunConfig combined(const std::string& a, const std::string& b) {
   SettingsText tree{
       .value = Json::parse(
           R"({"model": {"model_name_or_path": "m"}, "data": {"datasets": [{"path": "d.jsonl"}]}})"),
@@ -183,9 +171,9 @@ std::vector<std::string> pairs_in(const RunConfig& c) {
 // one setting, such as the stage, either may give way.
 std::string cell(const Choice& a, const Choice& b) {
   if (own(a) == own(b)) return "–";
-  std::vector<std::string> numbers = pairs_in(with(a.set, b.set));
+  std::vector<std::string> numbers = pairs_in(combined(a.set, b.set));
   if (!numbers.empty()) {
-    std::vector<std::string> other = pairs_in(with(b.set, a.set));
+    std::vector<std::string> other = pairs_in(combined(b.set, a.set));
     if (other.size() < numbers.size()) numbers = std::move(other);
   }
   std::string out;
@@ -251,11 +239,21 @@ std::string pair_list(std::span<const Clash> pairs, int number) {
   std::string out = "| | this | and this | what ft says |\n|---|---|---|---|\n";
   for (const Clash& pair : pairs)
     out += str("| ", number++, " | ", pair.first.name, " | ", pair.second.name, " | ",
-               message(pair, with(pair.first.set, pair.second.set)), " |\n");
+               message(pair, combined(pair.first.set, pair.second.set)), " |\n");
   return out;
 }
 
 }  // namespace
+
+std::vector<std::string> settings_of(const std::string& set) {
+  std::vector<std::string> all;
+  for (std::size_t begin = 0; begin < set.size();) {
+    const std::size_t end = std::min(set.find(' ', begin), set.size());
+    all.push_back(set.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return all;
+}
 
 std::string together_page() {
   std::string out = R"(# What goes with what
