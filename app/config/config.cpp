@@ -194,15 +194,13 @@ void check_settings(RunConfig& c, const std::string& name) {
   check_together(c, name);
 }
 
-// Sets lora.target_modules to PEFT's defaults for the model's family. Leaves mistakes in the model's folder
-// to the code that reads the model.
+// Sets lora.target_modules to PEFT's defaults for the model's family. Needs no model: settings are also read
+// where there is none.
 void choose_targets(RunConfig& c) {
-  try {
-    const std::string file = join_path(c.model.folder(), "config.json");
-    if (!path_exists(file)) return;
-    if (auto targets = read_lora_targets(file); !targets.empty()) c.lora.target_modules = std::move(targets);
-  } catch (const UserError&) {
-  }
+  if (!c.model.folders.has(c.model.model_name_or_path)) return;
+  const std::string file = join_path(c.model.folder(), "config.json");
+  if (!path_exists(file)) return;
+  if (auto targets = read_lora_targets(file); !targets.empty()) c.lora.target_modules = std::move(targets);
 }
 
 // Sets learning rate and schedule to the objective's defaults if the run names none.

@@ -212,6 +212,7 @@ struct HttpServer::Parts {
   Parts(HttpLimits limits, Handler handler) : listener(limits, std::move(handler)) {}
   Listener listener;
   int port = 0;
+  std::atomic<bool> ended{false};  // accepts no more
   std::thread accepting;
 };
 
@@ -223,8 +224,11 @@ HttpServer::HttpServer(const std::string& host, int port, HttpLimits limits, Han
     throw UserError(Exit::config, str("cannot listen at ", printable(host), " port ", port,
                                       ": the port is taken, or the address is not this machine's; --port 0 "
                                       "takes any free one"));
-  parts_->accepting = std::thread([&listener] { listener.listen_after_bind(); });
-  while (!listener.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  parts_->accepting = std::thread([&listener, &ended = parts_->ended] {
+    listener.listen_after_bind();
+    ended = true;
+  });
+  while (!listener.is_running() && !parts_->ended) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 int HttpServer::port() const { return parts_->port; }

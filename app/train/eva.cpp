@@ -174,8 +174,8 @@ std::string text_of(const Begun& begun) {
 void begin_from_data(Run& run, const RunFolder& folder, Screen& screen) {
   BuiltModel& b = run.built;
   if (!begins_from_data(b)) return;
-  if (const NewestCheckpoint found = folder.found(); found.checkpoint)
-    return begin_as(b, run.config, as_saved(b.lora_config, found.checkpoint->path), {});
+  if (const Checkpoint* from = folder.checkpoint())
+    return begin_as(b, run.config, as_saved(b.lora_config, from->path), {});
   Begun begun = look_at_data(run, screen);
   if (run.progress() != ProgressStyle::none) screen.line(text_of(begun));
   const lora::Origin origin = origin_of(b.made.info, nullptr);

@@ -91,7 +91,8 @@ RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
     require_outside(folder_, "training.output_dir", data_removed(config));
   }
   sources_ = sources_of(config);
-  if (const auto& checkpoint = found().checkpoint) changes_ = changes_since(*checkpoint, config, sources_);
+  found_ = find_checkpoint();
+  if (checkpoint()) changes_ = changes_since(*checkpoint(), config, sources_);
 }
 
 // Checks that the folder is not inside a file, and is not the folder of a model that the run reads.
@@ -125,30 +126,35 @@ void RunFolder::require_no_run() const {
 
 std::string RunFolder::path(const char* name) const { return join_path(folder_, name); }
 
-const NewestCheckpoint& RunFolder::found() const {
-  if (found_) return *found_;
+NewestCheckpoint RunFolder::find_checkpoint() const {
   const From& from = config_.training.resume_from_checkpoint;
-  if (from == From(Resume::none)) return found_.emplace();
-  if (const auto* folder = std::get_if<std::string>(&from))
-    return found_.emplace(NewestCheckpoint{open_checkpoint(*folder), {}});
-  found_ = find_newest_checkpoint(folder_);
-  if (!found_->checkpoint && from == From(Resume::newest)) {
+  if (from == From(Resume::none)) return {};
+  if (const auto* folder = std::get_if<std::string>(&from)) return {open_checkpoint(*folder), {}};
+  NewestCheckpoint found = find_newest_checkpoint(folder_);
+  if (!found.checkpoint && from == From(Resume::newest)) {
     std::string faults;
-    for (const std::string& fault : found_->skipped) faults += "\n  " + fault;
+    for (const std::string& fault : found.skipped) faults += "\n  " + fault;
     throw UserError(Exit::checkpoint,
                     str("training.resume_from_checkpoint: there is no complete checkpoint in ", folder_,
                         "; auto would start from the beginning", faults));
   }
-  return *found_;
+  return found;
+}
+
+void RunFolder::agree_on_checkpoint(Communicator& comm) {
+  const std::string path = shared(comm, checkpoint() ? checkpoint()->path : "");
+  if (path.empty()) return;
+  together(comm, "read the checkpoint", [&] {
+    if (!root_) found_.checkpoint = read_checkpoint(path);
+  });
 }
 
 Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader& header) {
-  const NewestCheckpoint& found = this->found();
-  Resumed resumed{.from = "", .skipped = found.skipped, .changes = changes_};
+  Resumed resumed{.from = "", .skipped = found_.skipped, .changes = changes_};
   const TrainState fresh = state;
-  if (found.checkpoint) {
-    resumed.from = found.checkpoint->path;
-    state = checkpoints.load(*found.checkpoint, !begins_other_optimizer(*found.checkpoint, config_));
+  if (checkpoint()) {
+    resumed.from = checkpoint()->path;
+    state = checkpoints.load(*checkpoint(), !begins_other_optimizer(*checkpoint(), config_));
     header.resumed_step = state.step;
     header.past = read_log(path("log.jsonl"), state.step);
     std::vector<std::string>& warnings = resumed.changes.warnings;

@@ -26,16 +26,17 @@ class RunFolder {
   // Throws UserError (config) if the folder holds a run that is neither resumed nor overwritten; if the run
   // to be overwritten is an input of this run; if the path cannot be a folder, or is the model's or the
   // adapter's folder; or if another run is running in it. Throws UserError (checkpoint) if the checkpoint to
-  // resume from is missing, or has another function or optimizer. Writes nothing yet. Only the root checks,
-  // creates and writes; the other ranks read.
+  // resume from is missing or damaged, or has another function or optimizer. Writes nothing yet. Only the root
+  // checks, creates and writes; the other ranks read.
   RunFolder(const RunConfig&, bool overwrite, bool root);
 
-  // Returns the checkpoint that training.resume_from_checkpoint means; nothing: a fresh start. Throws like
-  // resume().
-  const NewestCheckpoint& found() const;
-  // Restores weights, states and `state` from the checkpoint that training.resume_from_checkpoint means, and
-  // puts the rows before it into the header. Throws UserError (checkpoint) if a checkpoint is required and
-  // there is none.
+  // Tells every rank the checkpoint that the root found. Every rank calls it. Throws UserError (checkpoint) on
+  // a rank that cannot read it.
+  void agree_on_checkpoint(Communicator&);
+  // Returns the checkpoint that training.resume_from_checkpoint means; null: a fresh start. Call it after
+  // agree_on_checkpoint().
+  const Checkpoint* checkpoint() const { return found_.checkpoint ? &*found_.checkpoint : nullptr; }
+  // Restores weights, states and `state` from checkpoint(), and puts the rows before it into the header.
   Resumed resume(Checkpoints&, TrainState& state, RunHeader&);
   // Creates the folder, removes an overwritten run's files and checkpoints from it, and writes run.json.
   // Results and checkpoints will record how the rows were written. Throws UserError (storage) if the disk has
@@ -55,6 +56,7 @@ class RunFolder {
   void check_place() const;
   void lock();
   void require_no_run() const;
+  NewestCheckpoint find_checkpoint() const;
   std::int64_t bytes_of_run() const;
   void remove_run() const;
   void write_result(ModelFiles&, ParameterStore&, Communicator&) const;
@@ -67,7 +69,7 @@ class RunFolder {
   Written written_ = Written::unknown;
   bool replaces_ = false;  // the run replaces one in the folder
   FolderLock lock_;
-  mutable std::optional<NewestCheckpoint> found_;
+  NewestCheckpoint found_;
   FileHashes sources_;  // set on the root
   Changes changes_;
 };

@@ -261,6 +261,7 @@ Exit train(const TrainArgs& args) {
   settle_steps(given, run);
   const auto predictions = make_predictions(run.config, run.built, run.data);
   run.observe(make_observers(args.trace, run, screen));
+  folder.agree_on_checkpoint(run.comm());
   begin_from_data(run, folder, screen);
   RunHeader head = run_header(args.config, run);
   Engine& engine = run.start();

@@ -34,6 +34,8 @@ Batcher::Batcher(Dataset data, const BatcherOptions& options) : data_(std::move(
   for (std::int64_t i = 0; i < data_.size(); ++i) {
     lengths.push_back(static_cast<std::int64_t>(data_[i].input_ids.size()));
     targets_.push_back(count_targets(data_[i].labels, data_.seq2seq()));
+    if (data_.kind() != RowKind::example)
+      answers_.push_back(sizes_of(data_, i, options_.answers, options_.seq2seq));
   }
   const bool whole = options_.pack_to == 0 || options_.packing == PackingStrategy::bfd;
   pieces_ = cut_samples(lengths,
@@ -178,8 +180,8 @@ std::int64_t Batcher::targets(const Stretch& stretch) const {
 }
 
 BatchShape Batcher::shape(std::int64_t epoch, std::int64_t i) const {
-  if (data_.kind() != RowKind::example) return shape_of(batch(epoch, i), options_.answers.mixed);
   const auto plan_now = plan(epoch);
+  if (data_.kind() != RowKind::example) return shape_of_answers(rows_of(*plan_now, i));
   BatchShape shape;
   if (data_.seq2seq()) {
     for (const Row& row : rows_of(*plan_now, i)) add_pair(shape, row.front().sample);
@@ -198,6 +200,12 @@ BatchShape Batcher::shape(std::int64_t epoch, std::int64_t i) const {
     shape.sequences += static_cast<std::int64_t>(row.size());
   }
   return shape;
+}
+
+BatchShape Batcher::shape_of_answers(std::span<const Row> rows) const {
+  std::vector<const AnswerSizes*> sizes;
+  for (const Row& row : rows) sizes.push_back(&answers_[static_cast<std::size_t>(row.front().sample)]);
+  return shape_of(sizes, options_.answers.mixed);
 }
 
 void Batcher::add_pair(BatchShape& shape, std::int64_t sample) const {

@@ -67,10 +67,12 @@ class Batcher : public BatchSource {
   void add_reference(Compared&) const;
   std::int64_t targets(const Stretch& stretch) const;
   void add_pair(BatchShape& shape, std::int64_t sample) const;
+  BatchShape shape_of_answers(std::span<const Row>) const;
 
   Dataset data_;
   BatcherOptions options_;
   std::vector<std::int64_t> targets_;  // by sample
+  std::vector<AnswerSizes> answers_;   // by sample; empty: of examples
   std::vector<double> reference_;      // by sequence; empty: not known
   std::vector<Stretch> pieces_;        // samples, cut to the length of a pack
   std::int64_t rows_ = 0;

@@ -97,20 +97,10 @@ void add_one(Batch& b, const Dataset& data, const SampleStore::View& s, const An
 
 // Returns the length of the longest prompt with the answer of the row before; the first row takes the last
 // row's answer.
-std::int64_t longest_mixed(const Batch& b) {
+std::int64_t longest_mixed(std::span<const AnswerSizes* const> rows) {
   std::int64_t most = 0;
-  const std::size_t n = b.compared.first_answer.size();
-  for (std::size_t s = 0; s < n; ++s) {
-    const std::size_t other = (s + n - 1) % n;
-    // Returns the beginning of an answer: after the row that predicts its first token.
-    const auto begin = [&](std::size_t i) {
-      const std::int32_t first = b.compared.first_answer[i];
-      const bool any = first < b.compared.first_target[i + 1];
-      return any ? b.target_rows[static_cast<std::size_t>(first)] + 1 : b.starts[i + 1];
-    };
-    const std::int64_t tail = b.compared.tails.empty() ? 0 : std::ssize(b.compared.tails[other]);
-    most = std::max<std::int64_t>(most, begin(s) - b.starts[s] + b.starts[other + 1] - begin(other) + tail);
-  }
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    most = std::max(most, rows[i]->prompt + rows[(i + rows.size() - 1) % rows.size()]->answer);
   return most;
 }
 
@@ -163,9 +153,34 @@ void require_groups(const Dataset& data, std::int64_t group) {
                           " rows in a row have one prompt (objective.num_generations)"));
 }
 
-BatchShape shape_of(const Batch& b, std::int64_t mixed) {
-  BatchShape s = shape_of(b);
-  if (mixed > 0) s.longest = std::max(s.longest, std::min(mixed, longest_mixed(b)));
+AnswerSizes sizes_of(const Dataset& data, std::int64_t sample, const AnswerTargets& of,
+                     const Seq2Seq& tokens) {
+  Batch b;
+  add_answers(b, data, sample, of, tokens);
+  AnswerSizes sizes{.alone = shape_of(b)};
+  if (of.mixed == 0) return sizes;
+  const std::int32_t first = b.compared.first_answer.back(), end = b.starts.back();
+  const std::int32_t begin =
+      first < count(b.targets) ? b.target_rows[static_cast<std::size_t>(first)] + 1 : end;
+  sizes.prompt = begin - b.starts[b.starts.size() - 2];
+  sizes.answer = end - begin + (b.compared.tails.empty() ? 0 : std::ssize(b.compared.tails.back()));
+  return sizes;
+}
+
+BatchShape shape_of(std::span<const AnswerSizes* const> rows, std::int64_t mixed) {
+  BatchShape s;
+  for (const AnswerSizes* of : rows) {
+    const BatchShape& row = of->alone;
+    s.tokens += row.tokens;
+    s.targets += row.targets;
+    s.sequences += row.sequences;
+    s.source_tokens += row.source_tokens;
+    s.compared += row.compared;
+    s.whole += row.whole;
+    s.longest = std::max(s.longest, row.longest);
+    s.longest_source = std::max(s.longest_source, row.longest_source);
+  }
+  if (mixed > 0) s.longest = std::max(s.longest, std::min(mixed, longest_mixed(rows)));
   return s;
 }
 

@@ -36,8 +36,14 @@ std::int64_t scored_row(std::span<const std::int32_t> ids, std::int32_t padding)
 // Throws UserError (input) if `group` consecutive rows do not have the same prompt.
 void require_groups(const Dataset&, std::int64_t group);
 
-// Returns a batch's shape. mixed: answers also follow the prompt of the row before, up to this many tokens;
-// 0: not.
-BatchShape shape_of(const Batch&, std::int64_t mixed);
+// The sizes of a row, which a batch's shape is made of.
+struct AnswerSizes {
+  BatchShape alone;         // the shape of a batch of this row
+  std::int64_t prompt = 0;  // tokens of the last sequence before its answer
+  std::int64_t answer = 0;  // tokens of that answer, with those that were cut from its end
+};
+AnswerSizes sizes_of(const Dataset&, std::int64_t sample, const AnswerTargets&, const Seq2Seq&);
+// Returns the shape of a batch of these rows. mixed: see AnswerTargets.
+BatchShape shape_of(std::span<const AnswerSizes* const> rows, std::int64_t mixed);
 
 }  // namespace ft

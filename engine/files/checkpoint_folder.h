@@ -39,6 +39,9 @@ struct Checkpoint {
 // Opens a checkpoint and verifies the size and hash of every file. Throws UserError (checkpoint) if a file is
 // missing or damaged, or the folder is not a checkpoint of ft.
 Checkpoint open_checkpoint(const std::string& path);
+// Reads the manifest of a checkpoint that another rank has opened, and verifies the files' sizes only. Throws
+// like open_checkpoint.
+Checkpoint read_checkpoint(const std::string& path);
 
 struct NewestCheckpoint {
   std::optional<Checkpoint> checkpoint;

@@ -79,6 +79,19 @@ TEST(Config, TheTypeOfTheComputation) {
             "yet; set training.fp16=false training.bf16=false or leave bnb_4bit_compute_dtype out");
 }
 
+// The default of lora.target_modules depends on the model's family.
+TEST(Config, AModelThatCannotBeReadHasNoDefaultTargets) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "ft_config_model";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "config.json") << R"({"model_type": "t5")";
+  const std::string model = "model.model_name_or_path=" + folder.string();
+  EXPECT_THROW(parse_config(with(""), "run.json", "", {model}), UserError);
+  EXPECT_NO_THROW(parse_config(with(""), "run.json", "", {model, "lora.target_modules=[\"q\"]"}));
+  std::ofstream(folder / "config.json") << R"({"model_type": "t5"})";
+  EXPECT_EQ(std::get<1>(parse_config(with(""), "run.json", "", {model}).lora.target_modules),
+            (std::vector<std::string>{"q", "v"}));
+}
+
 // Settings beside lora.adapter_name_or_path have to agree with the adapter's file; settings that are left out
 // take the adapter's values.
 TEST(Config, SettingsBesideAnAdapter) {

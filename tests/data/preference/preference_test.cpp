@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "data/batches/batcher.h"
 #include "data/batches/load.h"
@@ -270,6 +271,18 @@ TEST_F(PreferenceTest, AnswersShareThePromptButForItsLastToken) {
   const Batch ends =
       Batcher(load(kPairs), {.batch_size = 1, .answers = {.share = true, .padding = 9}}).batch(0, 0);
   EXPECT_EQ(ends.target_rows, (Ids{4, 7}));
+}
+
+TEST_F(PreferenceTest, AShapeIsThatOfTheBatch) {
+  for (const bool share : {false, true})
+    for (const std::int64_t rows : {1, 2}) {
+      const Batcher batcher(load(kPairs), {.batch_size = rows, .answers = {.share = share}});
+      for (std::int64_t i = 0; i < batcher.batches_per_epoch(); ++i) {
+        const BatchShape s = batcher.shape(0, i), of = shape_of(batcher.batch(0, i));
+        EXPECT_EQ(std::tie(s.tokens, s.targets, s.sequences, s.longest, s.compared, s.whole),
+                  std::tie(of.tokens, of.targets, of.sequences, of.longest, of.compared, of.whole));
+      }
+    }
 }
 
 TEST_F(PreferenceTest, AnswersWithRewards) {

@@ -38,6 +38,22 @@ TEST(OverlappedCommunicator, KeepsTheOrder) {
   });
 }
 
+TEST(OverlappedCommunicator, FinishesTheTicketsOfThoseSplitOff) {
+  run_ranks(2, true, [](Communicator& c) {
+    const auto both = c.split({.members = {0, 1}}), again = both->split({.members = {0, 1}});
+    std::vector<float> by_both{1}, by_again{1}, by_all{1};
+    const auto first = both->start([&](Communicator& now) { now.all_reduce(tensor(by_both)); });
+    const auto second = again->start([&](Communicator& now) { now.all_reduce(tensor(by_again)); });
+    const auto third = c.start([&](Communicator& now) { now.all_reduce(tensor(by_all)); });
+    c.finish(first);
+    EXPECT_EQ(by_both[0], 2);
+    both->finish(second);
+    EXPECT_EQ(by_again[0], 2);
+    again->finish(third);
+    EXPECT_EQ(by_all[0], 2);
+  });
+}
+
 TEST(OverlappedCommunicator, RethrowsTheErrorOfAWork) {
   run_ranks(1, true, [](Communicator& c) {
     const auto ticket = c.start([](Communicator&) { throw UserError(Exit::peer_lost, "rank 7 went away"); });
