@@ -26,7 +26,7 @@ GenerationShape shape_of(const Answerer& a) {
   const GenerationConfig& g = a.config.generation;
   if (g.max_length && *g.max_length < 2)
     throw UserError(Exit::config,
-                    "generation.max_length: the start token counts too, so that 1 leaves no answer");
+                    "generation.max_length: the start token counts too, so 1 leaves no room for an answer");
   return {{.slots = 1,
            .capacity = g.max_length.value_or(g.max_new_tokens + 1),
            .sources = 1,
@@ -184,8 +184,8 @@ Exit chat(const AnswererArgs& args) {
   a.text();
   if (a.config.generation.num_beams > 1)
     throw UserError(Exit::config,
-                    "generation.num_beams: ft chat prints an answer token by token, but beam search has none "
-                    "before its end; set generation.num_beams=1");
+                    "generation.num_beams: ft chat prints an answer token by token, but beam search has no "
+                    "tokens before its end; set generation.num_beams=1");
   const bool asks = isatty(STDIN_FILENO) != 0;
   Chat chat(a, screen, asks);
   if (asks)

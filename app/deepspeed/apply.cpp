@@ -206,7 +206,7 @@ class Application {
   }
   static void stays_adamw(Row& row) {
     row.verdict = Verdict::no_effect;
-    row.why = "AdamW decays weights, not gradients, in DeepSpeed too; Adam is what this is for";
+    row.why = "AdamW decays weights, not gradients, in DeepSpeed too; this key is for Adam";
     row.surprise = true;
     row.to.clear();
   }
@@ -376,7 +376,7 @@ class Application {
     put(*row, prefetch, setting(prefetch));
     row->verdict = Verdict::no_effect;
     row->to.clear();
-    row->why = "with overlap_comm false nothing is gathered ahead";
+    row->why = "with overlap_comm false nothing is prefetched";
   }
 
   void take_batch_number(Row& row) {

@@ -123,7 +123,8 @@ class Rows {
     if (!key) return report_.rows.pop_back(), unknown(name, given);
     if (given.is_null()) return done(row, Verdict::no_effect, "null counts as left out");
     if (row.known != name && name != "zero_optimization" && stands_twice(name, row.known))
-      return report_.reject(row, str("is the old name of ", row.known, ", which stands there too; give one"));
+      return report_.reject(row,
+                            str("is the old name of ", row.known, ", which is also given; give one of them"));
     if (name == "zero_optimization") row.value = given == true ? 1 : 0;
     row.automatic = given == "auto";
     if (!row.automatic) {

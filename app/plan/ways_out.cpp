@@ -66,9 +66,9 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
   };
   using namespace optimizers;
   const Optim now = c.training.optim->unpaged();
-  optimizer(&kAdamW8bit, now == &kAdamW, "states in 8 bits: the same training but for rounding");
+  optimizer(&kAdamW8bit, now == &kAdamW, "states in 8 bits: the same training except for rounding");
   optimizer(&kAdafactor, now == &kAdamW || now == &kAdamW8bit,
-            "no momentum: another training, with a learning rate of its own");
+            "no momentum: other results, which need another learning rate");
   way("finetuning_type=lora", training && c.finetuning_type == FinetuningType::full,
       [](RunConfig& to) { to.finetuning_type = FinetuningType::lora; });
   way("quantization.load_in_4bit=true", !c.quantization.load_in_4bit,

@@ -51,7 +51,7 @@ GridShape grid_shape(const DistributedConfig& d, int ranks) {
     throw UserError(
         Exit::config,
         str(named, axes > 1 ? str(" = ", product) : "", ", and ", ranks, ranks_are(ranks),
-            " no multiple of it\n  take ", multiples_near(product, ranks), " ranks (ft launch -n), or ",
+            " not a multiple of it\n  take ", multiples_near(product, ranks), " ranks (ft launch -n), or ",
             axes > 1 ? "sizes whose product is " : "a size of ", divisors_of(ranks)));
   const auto data = static_cast<int>(ranks / product);
   if (d.data_parallel_size && *d.data_parallel_size != data)

@@ -50,7 +50,7 @@ void read_summary(const std::string& log, RunPage& page) {
 void read_samples(const std::string& file, RunPage& page) {
   if (!path_exists(file)) return;
   const Json all = read_json(file, {.max_bytes = kLargestFile});
-  if (!all.is_array()) throw UserError(Exit::input, printable(file) + ": it is no list of samples");
+  if (!all.is_array()) throw UserError(Exit::input, printable(file) + ": it is not a list of samples");
   for (const Json& s : all) {
     const auto text = [&](const char* key) {
       return s.is_object() && s.contains(key) && s[key].is_string() ? s[key].get<std::string>() : "";

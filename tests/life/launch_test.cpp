@@ -225,7 +225,7 @@ TEST(Machines, DeepspeedEnv) {
   std::ofstream(w / ".deepspeed_env") << "MASTER_PORT=1\n";
   setenv("HOME", w.operator/("").c_str(), 1);
   EXPECT_EQ(w.run(over_ssh({})), 2) << w.says();
-  EXPECT_NE(w.says().find(".deepspeed_env:1: MASTER_PORT is what ft launch tells each rank"),
+  EXPECT_NE(w.says().find(".deepspeed_env:1: MASTER_PORT is set by ft launch for each rank"),
             std::string::npos);
   setenv("HOME", "/nowhere", 1);
   EXPECT_EQ(w.run(over_ssh({}, {"training.max_steps=1"})), 0) << w.says();

@@ -162,7 +162,7 @@ TEST(OffloadPlan, NamesTheBoundOfAStep) {
   EXPECT_EQ(w.run({"plan", "--config", "run.json", "--disk", "1GB/s"}), 2);
   EXPECT_EQ(w.run({"plan", "--config", "run.json", "--flops", "1TFLOPS"}), 2);
   EXPECT_EQ(w.run(Settings{"plan", "--config", "run.json", "--flops", "fast"} + kStates), 2);
-  EXPECT_NE(w.says().find("--flops: fast is no speed; give one such as 1.5TFLOPS"), std::string::npos);
+  EXPECT_NE(w.says().find("--flops: fast is not a speed; give one such as 1.5TFLOPS"), std::string::npos);
 }
 
 // Checkpoints do not depend on the places of values and states.

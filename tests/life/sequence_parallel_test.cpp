@@ -134,7 +134,7 @@ TEST(SharedSequences, UnsupportedSettingsAreRefused) {
       {{d + "sequence_parallel_size=2"}, 3, "take 2 or 4 ranks (ft launch -n), or a size of 1 or 3"},
       {{d + "sequence_parallel_size=2"},
        1,
-       "distributed.sequence_parallel_size 2, and 1 rank is no multiple of it"},
+       "distributed.sequence_parallel_size 2, and 1 rank is not a multiple of it"},
       {{d + "data_parallel_size=2"}, 1, "distributed.data_parallel_size is 2, and of 1 ranks 1 are data's"},
       {{d + "sequence_parallel_size=2", d + "data_parallel_size=2"},
        2,

@@ -296,8 +296,8 @@ TEST_F(Generate, SettingsThatAreWrong) {
   const Outcome chat = run({"chat", "--model", kModel, "generation.num_beams=2"});
   EXPECT_EQ(chat.code, 2);
   EXPECT_EQ(chat.err,
-            "generation.num_beams: ft chat prints an answer token by token, but beam search has none before "
-            "its end; set generation.num_beams=1\n");
+            "generation.num_beams: ft chat prints an answer token by token, but beam search has no tokens "
+            "before its end; set generation.num_beams=1\n");
   EXPECT_EQ(said({"generation.max_length=5", "generation.max_new_tokens=5"}),
             "set generation.max_length or generation.max_new_tokens, not both\n");
   write_file(out, "mine");
@@ -390,7 +390,7 @@ TEST_F(Generate, ChatWithAnEncoderDecoder) {
   EXPECT_EQ(refusal("data.chat_template=chatml"),
             "data.chat_template: an encoder-decoder reads one text at a time, without turns\n");
   EXPECT_EQ(refusal("generation.max_length=1"),
-            "generation.max_length: the start token counts too, so that 1 leaves no answer\n");
+            "generation.max_length: the start token counts too, so 1 leaves no room for an answer\n");
 }
 
 TEST_F(Generate, TheModelsOwnSettings) {

@@ -138,7 +138,7 @@ TEST(LauncherFlags, VariablesOfDeepspeedEnv) {
   for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "FT_TOKEN"})
     EXPECT_EQ(wrong(std::string(name) + "=1"),
               std::string("env:1: ") + name +
-                  " is what ft launch tells each rank; see ft launch --help for its options");
+                  " is set by ft launch for each rank; see ft launch --help for its options");
 }
 
 }  // namespace

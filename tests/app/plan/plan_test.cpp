@@ -309,7 +309,7 @@ TEST(Fits, AreShownAloneOrTogether) {
             "it does not fit; it would fit with\n  a=1  1.00 GiB\n  b=2  2.00 GiB  (slower)\n");
   EXPECT_EQ(fits_text({{{"a=1", "b=2"}, kGibi, ""}}),
             "it does not fit; it would fit with all of these together\n  a=1\n  b=2  -> 1.00 GiB\n");
-  EXPECT_EQ(fits_text({}), "it does not fit, with none of the settings that save memory\n");
+  EXPECT_EQ(fits_text({}), "it does not fit, even with the settings that save memory\n");
 }
 
 // On a GPU, offload to the host's memory is proposed before offload to files.
