@@ -176,7 +176,8 @@ void require_plain(const ChatInputs& with) {
                        : !with.kwargs.is_null() ? "chat_template_kwargs"
                                                 : nullptr;
   if (beside)
-    throw std::invalid_argument(str(beside, ": ft's chat formats have none; the model's own template may"));
+    throw std::invalid_argument(
+        str(beside, ": ft's chat formats do not use it; the model's own template may"));
 }
 
 const TurnWriter& ChatTemplate::writer(const ChatInputs& with) const {

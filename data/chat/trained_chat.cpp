@@ -79,7 +79,7 @@ std::string reason(const ChatTurns& turns, const WantedTurns& wanted, const Trai
     return str("message ", found.lost.front(), ": the chat template writes it in another way when more ",
                "messages follow, or not at all");
   return str("message ", first(wanted.trained),
-             marks ? ": the chat template's {% generation %} blocks have nothing of it" : ": it is empty");
+             marks ? ": the chat template's {% generation %} blocks do not contain it" : ": it is empty");
 }
 
 // Throws UserError (input) for a message of an unusual role that the template ignores: its content does not

@@ -436,9 +436,9 @@ TEST_F(ChatRowsTest, VariablesOfTheTemplatesOwn) {
             "data.chat_template_kwargs: must be an object of the template's variables, is []");
   config.chat_template_kwargs.text = "";
   config.chat_template = "chatml";
-  EXPECT_EQ(
-      wrong("{}"),
-      "t.jsonl:1: messages: chat_template_kwargs: ft's chat formats have none; the model's own template may");
+  EXPECT_EQ(wrong("{}"),
+            "t.jsonl:1: messages: chat_template_kwargs: ft's chat formats do not use it; the model's own "
+            "template may");
 }
 
 TEST_F(ChatRowsTest, ATemplateThatRefusesTheRow) {

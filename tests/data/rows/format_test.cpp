@@ -94,7 +94,7 @@ TEST_F(FormatTest, PromptsAndAnswersOfMessages) {
             "t.jsonl:1: prompt: expected a string, not an object");
   config.chat_template = "alpaca";
   EXPECT_EQ(error(prompt + R"("completion": [{"role": "assistant", "content": "x"}], "tools": [{}]})"),
-            "t.jsonl:1: tools: ft's chat formats have none; the model's own template may");
+            "t.jsonl:1: tools: ft's chat formats do not use it; the model's own template may");
 }
 
 TEST_F(FormatTest, SettingsOfChatsAreRefusedWhereARowIsPlainText) {
