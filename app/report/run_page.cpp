@@ -119,8 +119,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunHeader& h) {
   const std::string epochs = h.epochs < 1    ? show::digits(h.epochs, 2) + " of an epoch"
                              : h.epochs == 1 ? "1 epoch"
                                              : show::number(h.epochs) + " epochs";
-  facts.emplace_back("steps", str(show::plural(h.steps, "step"), " of ",
-                                  show::plural(h.sequences_per_step, "sequence"), "; ", epochs));
+  facts.emplace_back("steps", str(show::plural(h.steps, "step"), " of ", sequences_text(h), "; ", epochs));
   if (h.learning_rate > 0) facts.emplace_back("rate", rate_text(h));
   std::string machine = h.processor.empty() ? "" : h.processor + ", ";
   machine += h.ranks.empty() ? "one rank" : h.ranks + " ranks";

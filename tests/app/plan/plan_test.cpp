@@ -7,6 +7,7 @@
 #include "app/plan/fitting.h"
 #include "app/plan/gpu_sizes.h"
 #include "app/plan/planned.h"
+#include "app/plan/table.h"
 #include "app/plan/ways_out.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/files/json.h"
@@ -27,6 +28,24 @@ Json planned_json(const std::vector<std::string>& more) {
   const Outcome o = run(all);
   EXPECT_EQ(o.code, 0) << o.err;
   return Json::parse(o.out);
+}
+
+TEST(PlanText, NamesMicroBatchesAndRecomputedBlocks) {
+  PlanTable t;
+  t.stages.resize(1);
+  Planned& planned = t.stages[0].planned;
+  planned.largest.tokens = 236;
+  planned.plan.blocks = planned.plan.recomputed = 32;
+  t.choose_recomputed = true;
+  const auto shows = [&](const std::string& text) { return as_text(t).find(text) != std::string::npos; };
+  EXPECT_TRUE(shows("\nrecomputed             32     of 32 blocks\ntrained: ")) << as_text(t);
+  EXPECT_TRUE(shows(" FLOP, 1 micro-batch of at most 236 tokens\n")) << as_text(t);
+  planned.plan.segment = 5;
+  t.accumulation = 4;
+  EXPECT_TRUE(
+      shows("     of 32 blocks\nat a time               5     blocks: only the input of the first is kept\n"))
+      << as_text(t);
+  EXPECT_TRUE(shows(" FLOP, 4 micro-batches of at most 236 tokens\n")) << as_text(t);
 }
 
 TEST(GpuMemory, IsThatOfANameOrASize) {
