@@ -184,7 +184,8 @@ TEST_F(ChatTest, TheModelsTemplateOrTheNamedOne) {
   EXPECT_EQ(written("rag", true), "documents");
   EXPECT_EQ(error_of(Exit::config, [&] { choose("rags"); }),
             "data.chat_template: \"rags\" is not a chat format; there are " + names +
-                ", and the model's templates: default, rag, tool_use");
+                ", and the model's templates: default, rag, tool_use; leave the setting out for the model's "
+                "default");
   s.write("chat_template.jinja", "from its file\n");
   s.write("additional_chat_templates/rag.jinja", "documents from a file");
   EXPECT_EQ(written({}, true), "from its file");
