@@ -102,6 +102,9 @@ TEST(Machines, TheFirstThatFailsIsNamed) {
   EXPECT_NE(w.says().find("[0 node-a] rank 2 on "), std::string::npos) << w.says();
   EXPECT_NE(w.says().find("ft launch: rank 2 was killed by signal 9\n  its output: "), std::string::npos)
       << w.says();
+  EXPECT_NE(w.says().find("\n  training.resume_from_checkpoint=auto continues from the last complete "),
+            std::string::npos)
+      << w.says();
   EXPECT_TRUE(nobody_left(w / "."));
 }
 
