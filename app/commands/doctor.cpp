@@ -27,7 +27,7 @@ Use doctor_options(CLI::App& app) {
 
 }  // namespace
 
-const Command kDoctor{"doctor", "Check whether this machine, or those of a hostfile, are ready to train.",
+const Command kDoctor{"doctor", "Check that this machine, or the machines of a hostfile, are ready to train.",
                       "  ft doctor\n"
                       "  ft doctor --config run.json                 its output folder too\n"
                       "  ft doctor --hostfile hosts --config run.json",

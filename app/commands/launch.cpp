@@ -75,7 +75,7 @@ Exit launch_command(const CLI::App& app, const LaunchArgs& args) {
   if (words[0].ends_with(".py"))
     throw UserError(Exit::config, str("ft launch ", printable(words[0]),
                                       ": ft runs no Python; ft translate-args -- deepspeed ",
-                                      printable(words[0]), " ... says what to type instead"));
+                                      printable(words[0]), " ... prints the command to type instead"));
   if (words[0][0] == '-') {
     Names options;
     for (const CLI::Option* option : app.get_options())

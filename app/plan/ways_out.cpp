@@ -83,7 +83,7 @@ std::string advice_on_memory(const RunConfig& c, bool training) {
   if ((training ? t.per_device_train_batch_size : t.per_device_eval_batch_size) > 1)
     all += str("a smaller training.per_device_", training ? "train" : "eval", "_batch_size, ");
   all += "a smaller data.max_seq_length";
-  return training ? all + "\n  ft plan says which of these are enough" : all;
+  return training ? all + "\n  ft plan shows which of these are enough" : all;
 }
 
 }  // namespace ft

@@ -113,7 +113,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunHeader& h) {
     facts.emplace_back("adapter", str("LoRA r ", h.adapter->rank, ", alpha ", show::number(h.adapter->alpha),
                                       ", on ", h.adapter->linears, " linears, ", trained));
   else
-    facts.emplace_back("trained", "the whole model, " + trained);
+    facts.emplace_back("trained", "all weights, " + trained);
   if (h.data.samples > 0)
     facts.emplace_back("data", str(sample_text(h.data), "; ", show::count(h.data.held_out), " held out"));
   const std::string epochs = h.epochs < 1    ? show::digits(h.epochs, 2) + " of an epoch"

@@ -190,7 +190,7 @@ class ZeroVerification {
       }
     }
     if (good) return Exit::done;
-    throw UserError(Exit::mismatch, "values marked with ! differ from what ZeRO guarantees");
+    throw UserError(Exit::mismatch, "values marked with ! differ from ZeRO's guarantees");
   }
 
  private:

@@ -41,7 +41,7 @@ constexpr Flag kTranslation[] = {
     {"max_eval_samples", whole, own, "data.eval_datasets[].max_samples",
      "the first n, as in run_translation.py"},
     {"max_val_samples", whole, own, "data.eval_datasets[].max_samples", "its old name"},
-    {"max_predict_samples", whole, no_effect, "", "ft generate answers what its input holds"},
+    {"max_predict_samples", whole, no_effect, "", "ft generate answers all rows of its input"},
     {"num_beams", whole, same, "generation.num_beams", ""},
     {"ignore_pad_token_for_loss", boolean, no_effect, "", "ft does not pad"},
     {"forced_bos_token", text, refused, "", "give its number: generation.forced_bos_token_id"},

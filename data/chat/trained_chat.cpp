@@ -120,7 +120,7 @@ std::optional<bool> said_trained(const Json& message, const std::string& where, 
 void require_no_choice(const ChatTemplate& chat, const DataConfig& config) {
   if (!chat.marks()) return;
   const char* why =
-      "the chat template's {% generation %} blocks say what is trained; leave it at its default";
+      "the chat template's {% generation %} blocks choose the trained tokens; leave it at its default";
   if (config.roles_to_train != DataConfig().roles_to_train)
     throw UserError(Exit::config, str("data.roles_to_train: ", why));
   if (config.train_on_eos != DataConfig().train_on_eos)

@@ -81,9 +81,11 @@ struct ParamGroup {
     f("params", params,
       "Regular expressions: one must be found in a weight's name. The first group that matches applies.",
       required(), not_empty(), or_one());
-    f("learning_rate", learning_rate, "In place of training.learning_rate; the schedule applies to both.",
+    f("learning_rate", learning_rate,
+      "Learning rate of the group, instead of training.learning_rate; the schedule applies to both.",
       at_least(0), aka({"lr"}));
-    f("weight_decay", weight_decay, "In place of training.weight_decay, and of biases and norms too.",
+    f("weight_decay", weight_decay,
+      "Weight decay of the group, instead of training.weight_decay; biases and norms decay too.",
       at_least(0));
     f("frozen_until_step", frozen_until_step,
       "First step, counted from 1, that trains the group; before it the group is not part of the gradient's "

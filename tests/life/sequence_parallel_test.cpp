@@ -135,7 +135,9 @@ TEST(SharedSequences, UnsupportedSettingsAreRefused) {
       {{d + "sequence_parallel_size=2"},
        1,
        "distributed.sequence_parallel_size 2, and 1 rank is not a multiple of it"},
-      {{d + "data_parallel_size=2"}, 1, "distributed.data_parallel_size is 2, and of 1 ranks 1 are data's"},
+      {{d + "data_parallel_size=2"},
+       1,
+       "distributed.data_parallel_size is 2, and of 1 ranks 1 are data-parallel"},
       {{d + "sequence_parallel_size=2", d + "data_parallel_size=2"},
        2,
        "distributed.data_parallel_size is 2, and of 2 ranks 1 remain beside "

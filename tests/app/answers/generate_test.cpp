@@ -414,9 +414,10 @@ TEST_F(Generate, TheModelsOwnSettings) {
   write_file(model + "/generation_config.json", "{\"typical_p\": 0.5}");
   const Outcome o = run(command);
   EXPECT_EQ(o.code, 3);
-  EXPECT_EQ(o.err, model +
-                       "/generation_config.json: typical_p is not available yet; remove it (answers will "
-                       "differ from those it asks for)\n");
+  EXPECT_EQ(
+      o.err,
+      model +
+          "/generation_config.json: typical_p is not available yet; remove it (ft's answers will differ)\n");
 }
 
 }  // namespace

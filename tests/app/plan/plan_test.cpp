@@ -256,7 +256,7 @@ TEST(PlanForAGpu, ChoosesHowManyBlocksToRecompute) {
 TEST(WaysOut, AreThoseNotTakenYet) {
   RunConfig c;
   c.training.gradient_checkpointing = Checkpointing::off;
-  const std::string which = "\n  ft plan says which of these are enough";
+  const std::string which = "\n  ft plan shows which of these are enough";
   const auto in_files = [](const std::string& name) {
     return str("zero_optimization.", name, ".device=nvme with zero_optimization.", name,
                ".nvme_path=FOLDER, ");

@@ -357,10 +357,9 @@ TEST_F(ChatRowsTest, ATemplateThatMarksTheTrainedText) {
             "Ada\xE2\x96\x81has</s>|has</s>|");
   EXPECT_TRUE(notes.empty());
   config.train_on_eos = TrainOnEos::none;
-  EXPECT_EQ(
-      error_of(Exit::config, [&] { trained(row); }),
-      "data.train_on_eos: the chat template's {% generation %} blocks say what is trained; leave it at its "
-      "default");
+  EXPECT_EQ(error_of(Exit::config, [&] { trained(row); }),
+            "data.train_on_eos: the chat template's {% generation %} blocks choose the trained tokens; leave "
+            "it at its default");
 }
 
 // A template with its own system message has all signs of ChatML, but writes other text.
