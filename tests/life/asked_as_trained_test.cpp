@@ -131,7 +131,7 @@ TEST(AskedAsTrained, InstructionsAreAskedInAlpacasWords) {
   EXPECT_EQ(w.chats("Count."), got[0]["completion"].get<std::string>());
 }
 
-TEST(AskedAsTrained, TextsSayNothing) {
+TEST(AskedAsTrained, TextsRecordNoForm) {
   const Chatty w("{\"text\": \"one two three\"}\n");
   ASSERT_EQ(w.train(), 0) << w.says();
   EXPECT_EQ(w.kept(), "");

@@ -102,7 +102,7 @@ TEST(CudaLife, GeneratesAsOnTheCpu) {
   }
 }
 
-TEST(CudaLife, CudnnIsRefusedWhereItIsNot) {
+TEST(CudaLife, CudnnIsRefusedIfItIsMissing) {
   const Workplace w("llama", kLoraRun);
   EXPECT_EQ(w.train({"model.attn_implementation=cudnn"}), 2);
   EXPECT_NE(w.says().find("model.attn_implementation: cudnn is for GPUs; set device=cuda, or leave it out"),
@@ -380,7 +380,7 @@ TEST(CudaRanks, EvaluateAndGenerateInStep) {
   EXPECT_EQ(generated("cuda"), generated("cpu"));
 }
 
-TEST(CudaRanks, NcclIsRefusedWhereItIsNot) {
+TEST(CudaRanks, NcclIsRefusedIfItIsMissing) {
   const Workplace w("llama", kLoraRun);
   const std::vector<std::string> run{"train", "--config", "run.json", "distributed.backend=nccl"};
   EXPECT_EQ(w.run(launched("2", run)), 2);

@@ -24,7 +24,7 @@ std::vector<std::string> over_ssh(const std::vector<std::string>& more,
   return c;
 }
 
-TEST(Machines, TrainAsOneDoes) {
+TEST(Machines, TrainLikeOne) {
   const Workplace one("llama", kWithAdapter), two("llama", kWithAdapter);
   ASSERT_EQ(one.run({"launch", "-n", "4", "train", "--config", "run.json", "zero_stage=2"}), 0) << one.says();
   const FakeSsh ssh(two, kHere);
@@ -108,7 +108,7 @@ TEST(Machines, TheFirstThatFailsIsNamed) {
   EXPECT_TRUE(nobody_left(w / "."));
 }
 
-TEST(Machines, NobodyOutlivesTheLauncherOrTheSsh) {
+TEST(Machines, NoRankOutlivesTheLauncherOrSsh) {
   for (const bool launcher_dies : {true, false}) {
     const Workplace w("llama", kWithAdapter);
     const FakeSsh ssh(w, kHere);
@@ -177,7 +177,7 @@ TEST(Machines, ByHandNeedOneSecret) {
   EXPECT_EQ(losses(w / "out"), losses(one / "out"));
 }
 
-TEST(Machines, MistakesAreSaidBeforeAnythingStarts) {
+TEST(Machines, MistakesAreReportedBeforeTheStart) {
   const Workplace w("llama", kWithAdapter);
   const FakeSsh ssh(w, "exit 1\n");
   write_hosts(w, "node-a slots=2\n-oProxyCommand=id slots=2\n");
@@ -259,7 +259,7 @@ TEST(Machines, NoSsh) {
 }
 
 // The launcher listens at distributed.master_addr or fails.
-TEST(Machines, TheMasterIsWhereItIsAskedFor) {
+TEST(Machines, TheMasterIsAtTheGivenAddress) {
   const Workplace w("llama", kWithAdapter);
   EXPECT_EQ(
       w.run({"launch", "-n", "2", "train", "--config", "run.json", "distributed.master_addr=192.0.2.1"}), 2);

@@ -51,7 +51,7 @@ TEST(Mixtures, RanksStagesAndAccumulationAreTheSameTraining) {
 }
 
 // Compares with the loss of a model whose config.json has no loss of the routers.
-TEST(Mixtures, TheRoutersLossIsThere) {
+TEST(Mixtures, LogTheLossOfTheRouter) {
   const Result plain = result_of("mixtral", kExperts, 1, 0, 1, kTwelve);
   const Result with = balanced(kExperts, 1, 0, 1);
   // With the top 2 of 4 experts the routers' loss is 2 if all are used equally, and more otherwise.
@@ -72,7 +72,7 @@ void write_short_rows(const Workplace& w, int kinds) {
 
 // Ranks gather only the experts that their tokens need, and reduce only their gradients. Other bytes sent do
 // not depend on the number of tokens.
-TEST(Mixtures, ExpertsThatNobodyNeedsStayWhereTheyAre) {
+TEST(Mixtures, UnusedExpertsAreNotSent) {
   const auto sent = [](const Json& config, int stage, bool few) {
     const Workplace w("mixtral", config);
     if (few) write_short_rows(w, 1);

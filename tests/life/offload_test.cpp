@@ -225,7 +225,7 @@ TEST(OffloadDelayed, ResumesWithTheSameBits) {
   }
 }
 
-TEST(Offload, InHostMemoryChangesNothingOnCpusAndSaysSo) {
+TEST(Offload, InHostMemoryHasNoEffectOnCpusAndSaysSo) {
   const Workplace w("llama", kLora);
   ASSERT_EQ(w.train({kZero + "offload_optimizer.device=cpu", kZero + "sub_group_size=1000",
                      "logging.progress=plain"}),
@@ -281,7 +281,7 @@ TEST(Offload, AFullDiskEndsTheRunBeforeItBegins) {
   EXPECT_FALSE(fs::exists(w / "out/log.jsonl"));
 }
 
-TEST(Offload, MistakesAreSaid) {
+TEST(Offload, MistakesAreReported) {
   const Workplace w("llama", kLora);
   const auto refused = [&](int exit, const Settings& settings, const std::string& text) {
     EXPECT_EQ(w.train(settings), exit) << w.says();

@@ -28,7 +28,7 @@ TEST(WallClockBreakdown, IsInEachRowAndChangesNothing) {
   EXPECT_FALSE(rows(plain / "out/log.jsonl")[0].contains("wall_clock/forward"));
 }
 
-TEST(Monitors, WriteWhereTheyAreTold) {
+TEST(Monitors, WriteToTheConfiguredFolders) {
   const Workplace w("llama",
                     {{"logging",
                       {{"csv_monitor", {{"enabled", true}, {"output_path", "logs"}, {"job_name", "one"}}},

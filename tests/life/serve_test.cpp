@@ -53,7 +53,7 @@ TEST(Serve, SamplesAsGenerateDoesWithASeed) {
   EXPECT_GT(unseeded.size(), 1u);
 }
 
-TEST(Serve, PiecesOfAStreamJoinToTheWholeText) {
+TEST(Serve, PiecesOfAStreamJoinToTheCompleteText) {
   const Served w;
   const Server server(w, {"data.chat_template=chatml"});
   const Json chat{{"model", "one"}, {"messages", {{{"role", "user"}, {"content", "one two"}}}}};
@@ -374,7 +374,7 @@ TEST(Serve, PagesInABrowserAreNotAnswered) {
   EXPECT_EQ(client.read().status, 415);
 }
 
-TEST(Serve, HostileClientsHarmNobody) {
+TEST(Serve, HostileClientsDoNotDisturbOthers) {
   const Served w;
   const Server server(w);
   const std::string right = server.text("base", "one");

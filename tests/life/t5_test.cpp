@@ -90,7 +90,7 @@ TEST(T5Life, ThePlanIsMeasuredToTheByte) {
     }
 }
 
-TEST(T5Life, MergedItIsTheModelWithItsAdapter) {
+TEST(T5Life, TheMergedModelEqualsTheModelWithItsAdapter) {
   const T5Place w("t5", kT5Lora);
   ASSERT_EQ(w.train(), 0) << w.says();
   ASSERT_EQ(

@@ -55,7 +55,7 @@ TEST(Attach, AnAdapterMayNameMoreThanTheModelHas) {
 
 // A text is a regular expression for complete names, as in PEFT. The message shows the list that was probably
 // meant.
-TEST(Attach, ATextThatIsNoWholeName) {
+TEST(Attach, ATextMatchesCompleteNamesOnly) {
   LoraConfig c;
   c.target_modules = "q_proj";
   EXPECT_TRUE(mistake(c).starts_with(

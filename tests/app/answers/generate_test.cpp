@@ -239,13 +239,13 @@ TEST_F(Generate, MaxLengthCountsThePrompt) {
   EXPECT_EQ(rows()[0]["output_ids"].size(), 7u);
 }
 
-TEST_F(Generate, Bf16IsThereToo) {
+TEST_F(Generate, ComputesInBf16) {
   ASSERT_EQ(answer("{\"prompt\": \"one\"}\n", {"--dtype", "bfloat16", "generation.max_new_tokens=4"}).code,
             0);
   EXPECT_EQ(rows()[0]["output_ids"].size(), 4u);
 }
 
-TEST_F(Generate, RowsThatAreWrong) {
+TEST_F(Generate, RefusesWrongRows) {
   EXPECT_EQ(error(""), ": has no rows");
   EXPECT_EQ(error("{\"prompt\": \"a\"}\n[1]\n"), ":2: the row is [1], not an object");
   const std::string kinds =
@@ -271,7 +271,7 @@ TEST_F(Generate, RowsThatAreWrong) {
             ":1: the prompt has 2 tokens and generation.max_length is 2");
 }
 
-TEST_F(Generate, SettingsThatAreWrong) {
+TEST_F(Generate, RefusesWrongSettings) {
   const auto said = [&](std::vector<std::string> more) {
     const Outcome o = answer("{\"prompt\": \"a\"}\n", std::move(more));
     EXPECT_EQ(o.code, 2) << o.err;

@@ -102,7 +102,7 @@ TEST(PlanForAGpu, ProposesFourBitsWhereWeightsHaveToMove) {
       << o.out;
 }
 
-TEST(PlanForAGpu, SaysWhatTheModelWasMadeFor) {
+TEST(PlanForAGpu, ShowsThePositionsOfTheModel) {
   const Outcome o = run({"plan", "--model", kBase, "--gpu", "h200"});
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_NE(o.out.find("longest sample that fits: "), std::string::npos) << o.out;

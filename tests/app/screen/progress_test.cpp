@@ -163,7 +163,7 @@ std::vector<std::string> shown(const std::string& text) {
   return lines;
 }
 
-TEST(Progress, FullDrawsTheCourseOfTheLossAndLeavesNoneOfIt) {
+TEST(Progress, FullDrawsTheCourseOfTheLossAndErasesIt) {
   for (const int height : {24, 10}) {
     Recorder out;
     Screen::Options o = out.options(true, 80);

@@ -123,7 +123,7 @@ const StepRow kRow{.step = 12,
                    .num_input_tokens_seen = 786'432,
                    .flops_per_second = 0.76e15};
 
-TEST(RunText, StepLineWhole) {
+TEST(RunText, CompleteStepLine) {
   const RunHeader h = llama();
   EXPECT_EQ(
       step_line({h, kRow, 192}, 0, Bar::none),
@@ -206,7 +206,7 @@ TEST(RunText, Summary) {
             "checkpoint-50 is saved");
 }
 
-TEST(RunText, AStoppedRunSaysHowItGoesOn) {
+TEST(RunText, AStoppedRunShowsTheCommandToContinue) {
   Summary s;
   s.finished = false;
   s.step = 1;

@@ -11,7 +11,7 @@ namespace {
 
 using Tried = std::vector<TriedRate>;
 
-TEST(FindRate, RatesAreACubeRootOfTenApart) {
+TEST(FindRate, NeighbouringRatesDifferByTheCubeRootOfTen) {
   const double around[] = {2e-5, 4.3e-5, 9.3e-5, 2e-4, 4.3e-4, 9.3e-4, 2e-3, 4.3e-3};
   for (int step = -3; step <= 4; ++step) EXPECT_EQ(rate_at(2e-4, step), around[step + 3]);
 }

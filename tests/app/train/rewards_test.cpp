@@ -79,7 +79,7 @@ TEST(Rewards, LongAnswersLose) {
     EXPECT_EQ(reward(c, "", {}, std::vector<std::int32_t>(std::size_t(length))), want) << length;
 }
 
-TEST(Rewards, RowsThatDoNotSayWhatIsRightAreNamed) {
+TEST(Rewards, NamesRowsWithoutARightAnswer) {
   const auto refused = [](RewardCheck check, const Json& row) -> std::string {
     try {
       require_answers(with(check), prompts({{{"answer", "1"}}, row}));

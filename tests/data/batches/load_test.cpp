@@ -66,7 +66,7 @@ TEST_F(Load, TokenizedRows) {
 }
 
 // Missing values as pandas writes them are accepted in columns that are not read.
-TEST_F(Load, NumbersThatAreNone) {
+TEST_F(Load, NanIsRefusedInTokensOnly) {
   const std::string rows = "{\"input_ids\": [1, 2], \"score\": NaN, \"all\": {\"x\": [-Infinity]}}\n";
   EXPECT_EQ(ids(load(rows).train, 0), (Ids{1, 2}));
   scratch.write("t.json", "[" + rows + ", " + rows + "]");
@@ -241,7 +241,7 @@ TEST_F(Load, SeveralDatasets) {
   EXPECT_EQ(load(LoadPart::eval).train.size(), 0);
 }
 
-TEST_F(Load, AWeightThatLeavesNothing) {
+TEST_F(Load, RefusesAWeightThatLeavesNoRows) {
   config.datasets = from("t.jsonl");
   config.datasets[0].weight = 0.2;
   EXPECT_EQ(error("{\"input_ids\": [1, 2]}"),
@@ -289,7 +289,7 @@ TEST_F(Load, Paths) {
   EXPECT_EQ(error(), "dev.jsonl: not a regular file");
 }
 
-TEST_F(Load, TextsInAFolderAreDataWhereNothingElseIs) {
+TEST_F(Load, TextsInAFolderAreDataIfItHasNoOtherFiles) {
   scratch.write("rows/a.jsonl", "{\"input_ids\": [1, 2]}\n");
   scratch.write("rows/licence.txt", "All rights reserved.\n");
   config.datasets = from("rows");

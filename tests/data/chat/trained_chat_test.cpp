@@ -104,7 +104,7 @@ TEST_F(TrainedChatTest, AnswersThatDoNotBeginWithTheGenerationPrompt) {
             "from the first token that differs: t.jsonl:1: message 2; t.jsonl:1: message 4");
 }
 
-TEST_F(TrainedChatTest, OfARowWithOneThatDoesOnlyThatIsTrained) {
+TEST_F(TrainedChatTest, ARowTrainsOnlyTurnsThatStayTheSame) {
   config.chat_template =
       "{% for m in messages %}{{ m.role }}:{{ 'zzz' if loop.last and m.role == 'assistant' }}{{ m.content "
       "}}{{ eos_token }}{% endfor %}"

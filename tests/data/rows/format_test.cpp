@@ -208,7 +208,7 @@ TEST_F(FormatTest, NoEndToken) {
             "the tokenizer has no end token; name it as eos_token in tokenizer_config.json");
 }
 
-TEST_F(FormatTest, PaddingThatDoesNothingIsSaid) {
+TEST_F(FormatTest, PaddingWithoutEffectIsReported) {
   config.pad_to_multiple_of = 64;
   EXPECT_EQ(load(R"({"text": "Ada"})").notes,
             std::vector<std::string>{"data.pad_to_multiple_of has no effect: nothing is padded unless "

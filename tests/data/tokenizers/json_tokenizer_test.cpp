@@ -218,7 +218,7 @@ TEST_F(JsonTokenizerTest, DamagedFilesNeverCrash) {
   }
 }
 
-TEST(TokenizerPattern, MeansWhatOnigurumaMeans) {
+TEST(TokenizerPattern, MatchesLikeOniguruma) {
   const std::string where = "tokenizer.json";
   const auto pieces = [&](const std::string& pattern, std::string_view text) {
     std::vector<std::string_view> out;

@@ -128,7 +128,7 @@ TEST(Elementwise, DropoutFollowsItsRandomNumbers) {
   });
 }
 
-TEST(Elementwise, DropoutOfColumnsIsThatOfTheWhole) {
+TEST(Elementwise, DropoutOfColumnsEqualsThatOfAllColumns) {
   each_trial([](const Trial& s) {
     const Random random = Random{42}.with("lora_A");
     Matrix &whole = s.matrix(6), &parts = s.matrix(6);
@@ -226,7 +226,7 @@ TEST_P(Gated, GradientIsTheReferenceAlsoInPlace) {
   });
 }
 
-TEST_P(Gated, WithoutAnUpItIsTheActivationAlone) {
+TEST_P(Gated, WithoutUpItIsTheActivation) {
   each_trial([](const Trial& s) {
     Matrix &x = s.matrix(1, 5), &y = s.matrix(2), &dy = s.matrix(3), &dx = s.matrix(4);
     s.ops.run(op::Gated{.f = GetParam(), .y = y, .gate = x});

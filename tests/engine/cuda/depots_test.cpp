@@ -230,7 +230,7 @@ TEST_P(GpuHomes, AreTheSameTraining) {
   }
 }
 
-TEST_P(GpuHomes, DelayedStepsAreTheSameInEach) {
+TEST_P(GpuHomes, DelayedStepsAreEqualInEach) {
   const auto [world, dtype] = GetParam();
   const auto [ranks, stage] = world;
   Case c{.ranks = ranks, .stage = stage, .dtype = dtype, .states = Home::host, .delayed = true};
