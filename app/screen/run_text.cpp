@@ -166,10 +166,11 @@ std::string from_to(const std::vector<double>& values) {
 
 std::string reward_text(const Course& course) {
   std::string text = from_to(course.reward);
-  if (course.alike == 0) return text;
-  text += course.alike == course.rewarded ? ": nothing was learned, since in every step"
-                                          : str("; nothing was learned in ", show::count(course.alike),
-                                                " of ", show::plural(course.rewarded, "step"), ", where");
+  if (course.equally_rewarded == 0) return text;
+  text += course.equally_rewarded == course.rewarded
+              ? ": nothing was learned, since in every step"
+              : str("; nothing was learned in ", show::count(course.equally_rewarded), " of ",
+                    show::plural(course.rewarded, "step"), ", where");
   return text + " all answers to a prompt got the same reward";
 }
 
@@ -185,7 +186,7 @@ void Course::take_rewards(const Measures& columns) {
     if (name == "reward") reward.push_back(value);
     if (name != "frac_reward_zero_std") continue;
     ++rewarded;
-    alike += value >= 1;
+    equally_rewarded += value >= 1;
   }
 }
 

@@ -49,7 +49,7 @@ struct Course {
   std::vector<double> reward;     // rewards of steps with rewarded answers
   // Number of steps with rewarded answers; number of those in which all answers to a prompt got the same
   // reward.
-  std::int64_t rewarded = 0, alike = 0;
+  std::int64_t rewarded = 0, equally_rewarded = 0;
 
   // Notes the rewards among a step's columns.
   void take_rewards(const Measures& columns);

@@ -181,7 +181,7 @@ ColumnChunk read_chunk(Compact& in) {
   std::int64_t dictionary = 0;
   bool seen = false;
   in.structure([&](std::int64_t id) {
-    if (id == 1) c.elsewhere = !in.binary().empty();
+    if (id == 1) c.in_other_file = !in.binary().empty();
     if (id == 8) c.encrypted = true;
     if (id == 9) c.encrypted = true;
     if (id != 3) return;
