@@ -33,14 +33,14 @@ Json planned_json(const std::vector<std::string>& more) {
 TEST(PlanText, NamesMicroBatchesAndRecomputedBlocks) {
   PlanTable t;
   t.stages.resize(1);
-  Planned& planned = t.stages[0].planned;
-  planned.largest.tokens = 236;
-  planned.plan.blocks = planned.plan.recomputed = 32;
+  Planned& own = t.stages[0].planned;
+  own.largest.tokens = 236;
+  own.plan.blocks = own.plan.recomputed = 32;
   t.choose_recomputed = true;
   const auto shows = [&](const std::string& text) { return as_text(t).find(text) != std::string::npos; };
   EXPECT_TRUE(shows("\nrecomputed             32     of 32 blocks\ntrained: ")) << as_text(t);
   EXPECT_TRUE(shows(" FLOP, 1 micro-batch of at most 236 tokens\n")) << as_text(t);
-  planned.plan.segment = 5;
+  own.plan.segment = 5;
   t.accumulation = 4;
   EXPECT_TRUE(
       shows("     of 32 blocks\nat a time               5     blocks: only the input of the first is kept\n"))
