@@ -243,7 +243,7 @@ std::vector<std::string> home(const std::string& what, const std::string& device
 }
 
 // On a single GPU whose queue does all work as late as possible.
-TEST(CudaHomes, AreTheSameTraining) {
+TEST(CudaHomes, TrainEqually) {
   const std::string small = "zero_optimization.stage3_param_persistence_threshold=0";
   for (const auto& [config, more] : {std::pair{kFull, "training.bf16=true"},
                                      {kQlora, "training.max_grad_norm=0"},
@@ -334,7 +334,7 @@ TEST(CudaHomes, DelayedUpdatesResumeWithTheSameBits) {
   EXPECT_TRUE(contents(w / "out/model.safetensors") == whole);
 }
 
-TEST(CudaRanks, HomesOnTheHostAreTheSameTraining) {
+TEST(CudaRanks, HomesOnTheHostTrainEqually) {
   const Workplace w("llama", kFull);
   const auto trained = [&](int stage, const std::vector<std::string>& homes) {
     std::vector<std::string> run{"train",

@@ -97,7 +97,7 @@ TEST(Fp16Life, ResumesBitwise) {
   }
 }
 
-TEST(Fp16Life, StagesAndRecomputationAreTheSameTraining) {
+TEST(Fp16Life, StagesAndRecomputationTrainEqually) {
   for (const Json& config : {kFull, kQlora}) {
     std::string weights;
     std::vector<Json> steps;

@@ -33,7 +33,7 @@ Result balanced(const Json& config, int ranks, int stage, int accumulation) {
 
 // docs/zero.md: with one micro-step all stages have the same bits; with several, 0 and 1 do, and 2 and 3. One
 // rank that accumulates more is equal except for rounding.
-TEST(Mixtures, RanksStagesAndAccumulationAreTheSameTraining) {
+TEST(Mixtures, RanksStagesAndAccumulationTrainEqually) {
   for (const Json& config : {kExperts, kWhole})
     for (const int accumulation : {1, 2}) {
       const std::vector<double> one = balanced(config, 1, 0, 2 * accumulation).losses;
@@ -106,7 +106,7 @@ Course on_short_rows(int ranks, int stage, const std::vector<std::string>& more)
 
 // The training is the same whichever experts a micro-step needs, and wherever values and states are. The last
 // of a step's three micro-steps may not need an expert that has a gradient of the first.
-TEST(Mixtures, TrainedExpertsThatSomeStepsNeedAreTheSameTraining) {
+TEST(Mixtures, TrainedExpertsThatSomeStepsNeedTrainEqually) {
   const auto in_files = [](std::vector<std::string> what) {
     std::vector<std::string> settings;
     for (const std::string& w : what)

@@ -40,7 +40,7 @@ std::ostream& operator<<(std::ostream& to, const Case& c) {
 
 class Offload : public testing::TestWithParam<Case> {};
 
-TEST_P(Offload, IsTheSameTraining) {
+TEST_P(Offload, TrainsEqually) {
   const Case& c = GetParam();
   const auto with = [&](const Settings& homes) {
     return result_of(c.golden, c.config, c.ranks, c.stage, c.accumulation, c.more + homes);
@@ -184,7 +184,7 @@ TEST(Offload, ResumesWithOtherHomes) {
 }
 
 // With delayed updates, losses and weights differ from the usual ones from the second update on.
-TEST(OffloadDelayed, IsTheSameTrainingOnEveryStageAndRank) {
+TEST(OffloadDelayed, TrainsEquallyOnEveryStageAndRank) {
   for (const Json& config : {kLora, kFull}) {
     const auto with = [&](int ranks, int stage, const Settings& more) {
       return result_of("llama", config, ranks, stage, 2 / ranks, more);

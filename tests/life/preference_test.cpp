@@ -119,7 +119,7 @@ TEST(PreferenceLife, AResumedRunHasTheSameBits) {
   }
 }
 
-TEST(PreferenceLife, StagesAreTheSameTraining) {
+TEST(PreferenceLife, StagesTrainEqually) {
   for (const ObjectiveCase& c : objective_cases()) {
     const PreferencePlace w(c.objective, c.kind);
     const auto launched = [&](int stage) {

@@ -100,7 +100,7 @@ TEST_P(ProfiledModel, CountsAsDeepSpeedDoesAndAsThePlan) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ProfiledModel, testing::Values("llama", "t5"));
 
-TEST(Profile, TellsAndDrawsAndLeavesNoTrainedModel) {
+TEST(Profile, PrintsAndDrawsAndLeavesNoTrainedModel) {
   const Workplace w("llama");
   ASSERT_EQ(w.run({"profile", "--config", "run.json"}), 0) << w.says();
   const std::string text = contents(w / "stdout");

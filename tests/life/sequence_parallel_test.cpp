@@ -28,7 +28,7 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LT(std::abs(got[i] - want[i]), 1e-6 * want[i]) << i;
 }
 
-TEST(SharedSequences, AreTheSameTraining) {
+TEST(SharedSequences, TrainEqually) {
   for (const Json& config : {kLora, kFull, kQlora}) {
     const std::vector<double> want = result_of("llama", config, 1, 0, 2, kSteps).losses;
     std::vector<Result> stages;

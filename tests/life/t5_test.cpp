@@ -38,7 +38,7 @@ class T5Place : public Workplace {
   }
 };
 
-TEST(T5Life, StagesAreTheSameTraining) {
+TEST(T5Life, StagesTrainEqually) {
   for (const auto& [golden, config] : {std::pair{"t5", kFull}, std::pair{"t5-v11", kT5Lora}}) {
     const T5Place one(golden, config);
     ASSERT_EQ(one.train({"training.gradient_accumulation_steps=2"}), 0) << one.says();

@@ -208,7 +208,7 @@ const std::vector<std::string> kOptions{"--version",
 
 TEST(CommandLine, TheOptionsAreFrozen) { EXPECT_EQ(all_options(), kOptions); }
 
-TEST(CommandLine, LibrariesOfCudaThatAreNotThereAreRefused) {
+TEST(CommandLine, MissingCudaLibrariesAreRefused) {
   const std::string folder = source_path("configs");
   const Outcome o = run({"--cuda-libs", folder, "train", "--config", "run.json"});
   EXPECT_EQ(o.code, 2);

@@ -193,7 +193,7 @@ TEST_F(GgufImport, ARunAndItsReferenceMayBeOfEitherKind) {
   }
 }
 
-TEST_F(GgufImport, NothingIsLeftInTheTemporaryFolder) {
+TEST_F(GgufImport, LeavesNoFilesInTheTemporaryFolder) {
   make(source_path("configs/demo/base"), "q8_0");
   std::string unpacked;
   {

@@ -210,7 +210,7 @@ TEST(LossCurve, FallsFromItsFirstLineToItsLast) {
   EXPECT_TRUE(loss_curve(losses, 60, 1, true).empty());
 }
 
-TEST(Progress, NoneAndLogLevelAreSilentButForWarnings) {
+TEST(Progress, NoneAndLogLevelAreSilentExceptForWarnings) {
   for (const LoggingConfig& config :
        {with_progress(ProgressStyle::none), with_progress(ProgressStyle::plain, LogLevel::warning)}) {
     Recorder out;

@@ -53,7 +53,7 @@ TEST(FindRate, OfLevelLossesTheLastRatesAreAroundTheHighest) {
 
 // Losses are held-out losses after a sixteenth of the steps, of runs of configs/demo, of configs/translation
 // and of an adapter on bench/gsm8k's model. `best` is the best rate of the full runs.
-TEST(FindRate, WholeRunsBestsAreAmongTheLast) {
+TEST(FindRate, BestRatesOfCompleteRunsAreAmongTheLast) {
   const auto expect = [](double around, const Tried& first, double best) {
     const LastRound last = last_round(first);
     std::vector<double> rates;

@@ -36,7 +36,7 @@ ObjectiveConfig with(RewardCheck check) {
   return c;
 }
 
-TEST(Rewards, AnswersAreTheSameButForWhiteSpaceAround) {
+TEST(Rewards, WhiteSpaceAroundAnswersIsIgnored) {
   const ObjectiveConfig c = with(RewardCheck::exact_match);
   EXPECT_EQ(reward(c, " 42\n", "42"), 1);
   EXPECT_EQ(reward(c, "42", 42), 1) << "a number in the row";

@@ -284,7 +284,7 @@ TEST(TokenizerUnicode, Forms) {
   EXPECT_FALSE(is_word_character(0x2019));
 }
 
-TEST(TokenizerBytes, TheAlphabetGoesBothWays) {
+TEST(TokenizerBytes, TheAlphabetIsInvertible) {
   std::string all;
   for (int b = 0; b < 256; ++b) all.push_back(static_cast<char>(b));
   std::string written;

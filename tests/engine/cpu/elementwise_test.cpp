@@ -146,7 +146,7 @@ TEST(Elementwise, DropoutOfColumnsEqualsThatOfAllColumns) {
 
 // Dropout inside an operation gives the same as separate dropout, except for one rounding; in f32 there is
 // none.
-TEST(Elementwise, DropoutWithinOtherOperationsIsThatOfItsOwn) {
+TEST(Elementwise, DropoutWithinOtherOperationsEqualsDropoutAlone) {
   each_trial([](const Trial& s) {
     const op::Drop drop{.p = 0.3f, .random = Random{42}.with("wo"), .first_row = 37};
     const auto dropped = [&](Matrix& x) {

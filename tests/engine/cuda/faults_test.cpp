@@ -177,7 +177,7 @@ TEST(Memory, OfTheDriverIsTheUsedMemoryThatFtDidNotAllocate) {
   EXPECT_EQ(ops->driver_memory(), 0);
 }
 
-TEST(Faults, AGpuThatIsNotThereIsAUserError) {
+TEST(Faults, AMissingGpuIsAUserError) {
   try {
     make_cuda_ops(4, kSmall);
     ADD_FAILURE() << "accepted";

@@ -201,7 +201,7 @@ TEST(Checkpoint, PrunesTheOldest) {
   EXPECT_EQ(folder.entries(), 2u);
 }
 
-TEST(Leftovers, OfDeadProcessesGoOfLivingOnesStay) {
+TEST(Leftovers, OfDeadProcessesAreRemovedOfLivingOnesKept) {
   const TempFolder folder;
   folder.write("checkpoint-1.tmp-ft0123456789/a", "x");
   folder.write("checkpoint-1.trash-ftabcdefghij/a", "x");
