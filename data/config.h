@@ -69,9 +69,10 @@ struct DatasetConfig {
     f("name", name, "Configuration of a data set that has several, as its card names it.", not_empty());
     f("split", split, "Split of a data set that has several; null: train, or the only one.", not_empty());
     f("revision", revision, "With an id of the hub: a branch, tag or commit; null: main.", not_empty());
-    f("weight", weight, "How often an epoch contains each of its samples.", above(0));
-    f("max_samples", max_samples, "Use only its first n samples.", at_least(1));
-    f("columns", columns, "Its column names: {\"prompt\": \"question\", \"response\": \"answer\"}.");
+    f("weight", weight, "Times that an epoch contains each of its samples; 0.5: half of the samples once.",
+      above(0));
+    f("max_samples", max_samples, "Number of its first samples to use; null: all.", at_least(1));
+    f("columns", columns, "Names of its columns: {\"prompt\": \"question\", \"response\": \"answer\"}.");
     f("source_lang", source_lang, "Translation only: language of the prompt, as named in the rows.");
     f("target_lang", target_lang, "Translation only: language of the answer.");
     f("source_prefix", source_prefix, "Translation only: text at the beginning of every prompt.");
@@ -106,7 +107,7 @@ struct DataConfig {
 
   void fields(auto& f) {
     f("datasets", datasets, "Training data.", required(), not_empty(), aka({"dataset", "train_file"}));
-    f("eval_datasets", eval_datasets, "Evaluation data, in the same form.", or_null(),
+    f("eval_datasets", eval_datasets, "Evaluation data, in the form of datasets.", or_null(),
       aka({"validation_file"}));
     f("val_set_size", val_set_size,
       "Samples held out from datasets for evaluation: a count (1 or more) or a fraction (below 1).",
@@ -115,12 +116,13 @@ struct DataConfig {
       aka({"sequence_len", "cutoff_len", "max_length", "seq_length"}));
     f("max_source_length", max_source_length, "Encoder-decoders: longest source, in tokens.", at_least(1));
     f("max_target_length", max_target_length, "Encoder-decoders: longest target, in tokens.", at_least(1));
-    f("truncation", truncation, "What to do with longer samples.");
+    f("truncation", truncation,
+      "Treatment of longer samples: keep the start or the end, drop them, or refuse them.");
     f("packing", packing, "Pack several samples, isolated from each other, into max_seq_length tokens.",
       aka({"sample_packing"}));
     f("packing_strategy", packing_strategy,
-      "bfd: best fit decreasing; bfd_split: the same, with longer samples split; wrapped: one after another, "
-      "cut anywhere.");
+      "Placement of samples in packs. bfd: best fit decreasing; bfd_split: the same, with longer samples "
+      "split; wrapped: one after another, cut anywhere.");
     f("pad_to_multiple_of", pad_to_multiple_of, "Pad lengths to a multiple of this; needs pad_to_max_length.",
       at_least(1));
     f("pad_to_max_length", pad_to_max_length, "Pad every sequence to max_seq_length.");
@@ -137,9 +139,9 @@ struct DataConfig {
       "Chat data: variables of the template's own, such as {\"enable_thinking\": false}; a row's column "
       "`chat_template_kwargs` adds to them.");
     f("new_tokens", new_tokens,
-      "Words that the tokenizer gets as tokens of their own; embedding and head grow (docs/data.md).");
+      "Words to add to the tokenizer, each as one token; embedding and head grow (docs/data.md).");
     f("new_special_tokens", new_special_tokens,
-      "The same for special tokens, such as <|tool|>: decoded text leaves them out.");
+      "Special tokens to add, such as <|tool|>; decoded text leaves them out.");
     f("prompt_template", prompt_template, "Alpaca data: Stanford's wording, or none.");
     f("shuffle", shuffle, "Shuffle the data in each epoch.");
     f("data_seed", data_seed, "Seed for shuffling and the held-out split; null: training.seed.", at_least(0));
@@ -149,8 +151,7 @@ struct DataConfig {
       "With streaming: samples held in memory and shuffled together.", at_least(1));
     f("preprocessing_num_workers", preprocessing_num_workers, "Threads for tokenizing.", at_least(1));
     f("dataset_prepared_path", dataset_prepared_path,
-      "Folder that caches tokenized data for later runs; whatever has changed is tokenized again.",
-      is_path());
+      "Folder that caches tokenized data for later runs; changed data is tokenized again.", is_path());
   }
 };
 

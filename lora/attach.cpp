@@ -262,8 +262,8 @@ void adapt_embedding(Model& model, Chooser& chooser, const LoraConfig& config, D
   const std::string at = "target_modules: an adapter of " + origin.embedding;
   if (!origin.one_embedding)
     refuse(at +
-           ": not for encoder-decoders, whose encoder and decoder look tokens up by themselves; leave it "
-           "out, or name it in modules_to_save");
+           ": not for encoder-decoders, whose encoder and decoder look up tokens separately; leave it out, "
+           "or name it in modules_to_save");
   if (config.use_dora) refuse(at + ": not with use_dora; leave one of the two out");
   const LoraInit init = start_of(config.init_lora_weights)->init;
   if (init != LoraInit::kaiming && init != LoraInit::random_b && init != LoraInit::gaussian)

@@ -82,9 +82,10 @@ AdapterChoice::AdapterChoice(Model& model, const std::vector<Named>& all, DType 
     folders_.push_back(std::make_unique<AdapterFolder>(all[i].folder));
     const AdapterFolder& folder = *folders_.back();
     const auto refuse = [&](const std::string& what) {
-      throw UserError(Exit::input, str(folder.config_file(), ": ", what,
-                                       " is not something that requests can choose; ft merge makes a model "
-                                       "of it, which is served alone"));
+      throw UserError(
+          Exit::input,
+          str(folder.config_file(), ": ", what,
+              " cannot be chosen by requests; ft merge makes a model of it, which is served alone"));
     };
     if (const std::string what = shared_part(folder.config(), folder, embedding); !what.empty()) refuse(what);
     const Origin origin{.prefix = folder.config_file() + ": ",

@@ -62,16 +62,15 @@ struct EvaConfig {
   bool operator==(const EvaConfig&) const = default;
 
   void fields(auto& f) {
-    f("rho", rho, "The largest rank of a linear is rho times its own; 1: all keep theirs.", at_least(1),
-      at_most(1000));
-    f("tau", tau,
-      "Components are taken when the cosine between them and those of the batch before is at least this.",
+    f("rho", rho, "Largest rank of a linear, as a multiple of its configured rank; 1: all keep that rank.",
+      at_least(1), at_most(1000));
+    f("tau", tau, "Components are final when their cosine with those of the previous batch is at least this.",
       above(0), below(1));
-    f("use_label_mask", use_label_mask, "Look only at tokens whose label is not label_mask_value.");
-    f("label_mask_value", label_mask_value, "With use_label_mask: the label of tokens to leave out.");
+    f("use_label_mask", use_label_mask, "Use only tokens whose label is not label_mask_value.");
+    f("label_mask_value", label_mask_value, "With use_label_mask: label of the tokens to skip.");
     f("whiten", whiten, "Divide components by the roots of their singular values.");
     f("adjust_scaling_factors", adjust_scaling_factors,
-      "Change alpha as the rank, so that scales stay as they were.");
+      "Change alpha in proportion to the rank, so that alpha / rank stays the same.");
   }
 };
 
@@ -113,7 +112,7 @@ struct LoraConfig {
     f("target_parameters", target_parameters,
       "Parameters that get an adapter, by the last parts of their names: mlp.experts.gate_up_proj and "
       "mlp.experts.down_proj of all experts of a layer, or weights of linears, such as gate.weight.");
-    f("exclude_modules", exclude_modules, "Linears that get none, in the same forms.");
+    f("exclude_modules", exclude_modules, "Linears that get no adapter, in the forms of target_modules.");
     f("modules_to_save", modules_to_save, "Modules that are fully trained and saved with the adapter.");
     f("layers_to_transform", layers_to_transform, "Indexes of the layers that get adapters; null: all.",
       at_least(0), or_one());
@@ -122,21 +121,19 @@ struct LoraConfig {
       "\"block\" and \"layer\"; null: the first number in a name counts.",
       not_empty());
     f("trainable_token_indices", trainable_token_indices,
-      "Tokens whose rows are trained, each by itself: [ids] of the embedding (and of a head that shares it), "
-      "or "
-      "{\"embed_tokens\": [ids], \"lm_head\": [ids]}, each with rows of its own.");
+      "Tokens whose rows alone are trained: [ids] for the embedding and a head that shares its table, or "
+      "{\"embed_tokens\": [ids], \"lm_head\": [ids]} with separate rows for each.");
     f("ensure_weight_tying", ensure_weight_tying,
-      "Where the head shares the embedding's table: keep them one when modules_to_save or target_modules "
-      "name "
-      "either; false: each then has its own.");
+      "If the head shares the embedding's table: keep one table when modules_to_save or target_modules name "
+      "either; false: train two separate tables.");
     f("use_rslora", use_rslora, "Scale by lora_alpha / sqrt(r) instead (rank-stabilized LoRA).");
     f("use_dora", use_dora, "Weight-decomposed LoRA: a magnitude for each output is trained too.");
     f("init_lora_weights", init_lora_weights,
-      "How A and B begin. true: A uniform and B zero, as PEFT's; gaussian: A normal with deviation 1 / r; "
-      "false: B is random too; orthogonal: both random, their product zero; pissa: the base's principal "
-      "part, which it loses, or pissa_niter_N, nearly so and faster; olora: of the base's QR decomposition; "
-      "loftq: what 4 bits lose of the base; eva: A the principal components of what each linear reads from "
-      "the data, and ranks by what they explain.",
+      "Initial values of A and B. true: A uniform and B zero, as in PEFT; gaussian: A normal with deviation "
+      "1 / r; false: B random too; orthogonal: both random, their product zero; pissa: the base's principal "
+      "part, which is subtracted from the base; pissa_niter_N: the same, approximate and faster; olora: from "
+      "the base's QR decomposition; loftq: the base's error in 4 bits; eva: A from the principal components "
+      "of each linear's inputs, with ranks by the variance that they explain.",
       not_empty());
     f("eva_config", eva_config, "With init_lora_weights=eva: PEFT's EvaConfig.");
     f("bias", bias, "Biases to train.");
@@ -169,7 +166,7 @@ struct QuantizationConfig {
 
   void fields(auto& f) {
     f("load_in_4bit", load_in_4bit, "Keep the frozen linears in 4 bits (QLoRA).");
-    f("load_in_8bit", load_in_8bit, "bitsandbytes' 8 bits.",
+    f("load_in_8bit", load_in_8bit, "Frozen weights in bitsandbytes' 8 bits.",
       always("ft keeps frozen weights in 4 bits (load_in_4bit=true) or in their type"));
     f("bnb_4bit_quant_type", bnb_4bit_quant_type, "With load_in_4bit: type of the codes.");
     f("bnb_4bit_use_double_quant", bnb_4bit_use_double_quant,

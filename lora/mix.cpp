@@ -34,7 +34,7 @@ class Part {
     if (c.use_dora) refuse("use_dora: magnitudes cannot be mixed");
     if (c.target_parameters) refuse("target_parameters: adapters of experts are not mixed");
     if (start_of(c.init_lora_weights)->changes_base())
-      refuse("init_lora_weights: took a part of the base, so that it cannot be mixed");
+      refuse("init_lora_weights: subtracted a part of the base, so it cannot be mixed");
     for (const StoredTensor& t : file_.tensors()) {
       if (t.name.ends_with(kB) || t.name.ends_with(kFrozen)) continue;
       if (!t.name.ends_with(kA) || !t.name.starts_with(kPeftPrefix))

@@ -69,7 +69,8 @@ std::string list_meant(const Modules& modules, Model& model) {
   });
   if (parts.empty() || !all) return "";
   return str(
-      ": a text is a regular expression for whole names, as in PEFT; for names that end so write the list ",
+      ": a text is a regular expression for complete names, as in PEFT; for the ends of names write the "
+      "list ",
       Json(parts).dump());
 }
 
@@ -99,7 +100,7 @@ std::vector<std::string> without_effect(Model& model, const LoraConfig& config,
   }
   if (origin.every_target && origin.tied_head && head_was_parted(model, origin))
     warn("modules_to_save",
-         "trains a copy of the table that embedding and head of this model share, so that they part; "
+         "trains a copy of the table that embedding and head of this model share, so that the two differ; "
          "lora.ensure_weight_tying=true trains it for both");
   if (config.ensure_weight_tying && !origin.tied_head)
     warn("ensure_weight_tying",

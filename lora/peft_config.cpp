@@ -171,8 +171,8 @@ AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   result.base_model = j.has("base_model_name_or_path") ? j.text("base_model_name_or_path") : "";
   for (const std::string& key : unknown_keys(j))
     result.warnings.push_back(str(path, ": ", printable(key),
-                                  " is not a setting of LoRA that ft knows; it is "
-                                  "ignored, and the adapter may be another function than where it was made"));
+                                  " is not a setting of LoRA that ft knows; it is ignored, and the adapter "
+                                  "may compute another function than in the program that made it"));
   return result;
 }
 

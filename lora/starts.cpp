@@ -121,7 +121,7 @@ Factors Starts::make(std::size_t i, const WeightsBelow& below) const {
     const FourBitWeight* four_bit = below.weights ? below.weights->find(weight_of(attached_, i)) : nullptr;
     if (!four_bit)
       throw UserError(Exit::config,
-                      str("lora.init_lora_weights: loftq makes up for what 4 bits lose, and ",
+                      str("lora.init_lora_weights: loftq corrects the error of weights in 4 bits, and ",
                           attached_.linears[i], " is not in 4 bits; set quantization.load_in_4bit=true"));
     const std::vector<float> kept = below.weights->dense(below.base, *four_bit);
     for (std::size_t e = 0; e < w.size(); ++e) w[e] -= kept[e];

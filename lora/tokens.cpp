@@ -33,7 +33,7 @@ std::vector<std::int32_t> checked_ids(const TrainedTokens& wanted, std::int64_t 
   std::set<std::int64_t> seen;
   std::vector<std::int32_t> ids;
   for (const std::int64_t id : wanted.ids) {
-    if (id < 0 || id >= rows) refuse(origin, str(id, " is no token: the vocabulary has ", rows));
+    if (id < 0 || id >= rows) refuse(origin, str(id, " is not a token: the vocabulary has ", rows));
     if (!seen.insert(id).second) refuse(origin, str(id, " is there twice"));
     ids.push_back(static_cast<std::int32_t>(id));
   }
@@ -74,7 +74,7 @@ void train_tokens(Model& model, const std::vector<TrainedTokens>& tokens, const 
     const Parameter* table = table_of(model, wanted.module);
     if (!table) refuse(origin, str("there is no table of ", wanted.module));
     if (table->trainable)
-      refuse(origin, str(wanted.module, " is trained whole; leave it out of modules_to_save"));
+      refuse(origin, str(wanted.module, " is fully trained; leave it out of modules_to_save"));
     if (config.use_dora && std::ranges::find(out.linears, origin.head) != out.linears.end())
       refuse(origin, "not with a head that use_dora rescales; leave the head out of target_modules");
     TokenTable rows{.ids = checked_ids(wanted, table->shape[0], origin),

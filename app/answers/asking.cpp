@@ -6,6 +6,7 @@
 
 #include "app/files/model_files.h"
 #include "data/batches/kept_prompts.h"
+#include "data/chat/chat_format.h"
 #include "data/chat/chat_inputs.h"
 #include "data/rows/alpaca_rows.h"
 
@@ -79,13 +80,23 @@ bool Asking::has_turns() const {
   return chat_.has_value();
 }
 
+std::string Asking::origin() const {
+  const auto& setting = answerer_.config.data.chat_template;
+  if (!setting) return is_known() ? "as in training" : "with the model's own chat template";
+  if (*setting == kNone) return "with data.chat_template=none";
+  if (chat_format_by_name(*setting)) return "in the chat format " + *setting;
+  const bool given = setting->ends_with(".jinja") || setting->find('{') != std::string::npos;
+  return given ? "with the template of data.chat_template"
+               : str("with the model's own chat template \"", printable(*setting, 60), "\"");
+}
+
 std::vector<std::int32_t> Asking::conversation(ChatTurns turns) const {
   if (has_turns()) return chat_->prompt(std::move(turns));
   const auto messages = plain_messages(turns.messages);
   if (!messages || messages->size() != 1 || messages->front().role != "user" || !turns.with.tools.is_null())
     throw std::invalid_argument(
-        str("this model was trained on ", written_ == Written::alpaca ? "instructions" : "prompts",
-            " and answers without turns; ask with one user message, or set data.chat_template=NAME"));
+        str("this model answers ", written_ == Written::alpaca ? "instructions" : "prompts",
+            " without turns; ask with one user message, or set data.chat_template=NAME"));
   return question(messages->front().content);
 }
 

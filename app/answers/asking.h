@@ -26,6 +26,9 @@ class Asking {
   // True if training or the command line decided how a text is asked.
   bool is_known() const { return written_ != Written::unknown; }
   Written written() const { return written_; }
+  // Returns the origin of the form of prompts or turns: "as in training", "in the chat format chatml", "with
+  // the model's own chat template".
+  std::string origin() const;
 
   // Returns the tokens before the answer. Throws std::invalid_argument if the conversation is malformed.
   std::vector<std::int32_t> conversation(ChatTurns) const;

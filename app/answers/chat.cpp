@@ -26,7 +26,7 @@ GenerationShape shape_of(const Answerer& a) {
   const GenerationConfig& g = a.config.generation;
   if (g.max_length && *g.max_length < 2)
     throw UserError(Exit::config,
-                    "generation.max_length: the start token counts too, so that 1 leaves no answer");
+                    "generation.max_length: the start token counts too, so 1 leaves no room for an answer");
   return {{.slots = 1,
            .capacity = g.max_length.value_or(g.max_new_tokens + 1),
            .sources = 1,
@@ -63,11 +63,11 @@ class Conversation {
   // Tokens and texts that end an answer.
   const AnswerEnds& ends() const { return asking_.has_turns() ? asking_.chat_ends() : asking_.plain_ends(); }
   // Text after the model's name on the first line.
-  const char* how() const {
-    if (asking_.has_turns()) return "";
-    if (asking_.written() == Written::alpaca) return "; each line is a separate instruction, as in training";
-    return asking_.is_known() ? "; each line is a separate prompt, as in training"
-                              : "; each line is a separate prompt (no chat format)";
+  std::string form() const {
+    if (asking_.has_turns()) return "; turns are written " + asking_.origin();
+    if (!asking_.is_known()) return "; each line is a separate prompt (no chat format)";
+    return str("; each line is a separate ", asking_.written() == Written::alpaca ? "instruction" : "prompt",
+               ", ", asking_.origin());
   }
 
  private:
@@ -99,7 +99,7 @@ class Chat {
     if (!a.reads_sources()) generator_.keep_cache();  // an encoder-decoder's cache depends on the source
   }
 
-  const char* how() const { return conversation_.how(); }
+  std::string form() const { return conversation_.form(); }
 
   void run() {
     for (std::string line; read(line);) {
@@ -184,14 +184,14 @@ Exit chat(const AnswererArgs& args) {
   a.text();
   if (a.config.generation.num_beams > 1)
     throw UserError(Exit::config,
-                    "generation.num_beams: ft chat prints an answer token by token, but beam search has none "
-                    "before its end; set generation.num_beams=1");
+                    "generation.num_beams: ft chat prints an answer token by token, but beam search has no "
+                    "tokens before its end; set generation.num_beams=1");
   const bool asks = isatty(STDIN_FILENO) != 0;
   Chat chat(a, screen, asks);
   if (asks)
     screen.line(str(a.built.made.info.architecture, " from ", show::path(args.model),
                     args.adapter.empty() ? "" : " with " + show::path(args.adapter),
-                    a.reads_sources() ? "; each line is a separate source" : chat.how(),
+                    a.reads_sources() ? "; each line is a separate source" : chat.form(),
                     ". /reset, /quit; Ctrl-C stops an answer"));
   chat.run();
   return Exit::done;

@@ -78,12 +78,12 @@ void collect(Communicator& comm, Answers& answers) {
       for (const std::int32_t id : all[i]) answers.add(i, id);
 }
 
-// Tells the user if prompts are written as in training instead of continued.
-void say_how(const Questions& q, Screen& screen) {
+// Tells the user if prompts are written in another form instead of continued.
+void show_form(const Questions& q, Screen& screen) {
   if (q.reworded)
     screen.line(str("prompts are written ",
-                    q.asking->written() == Written::chat ? "as turns of a user" : "in Alpaca's words",
-                    ", as in training; data.chat_template=none continues them as they are"));
+                    q.asking->written() == Written::chat ? "as turns of a user, " : "in Alpaca's words, ",
+                    q.asking->origin(), "; data.chat_template=none continues them as they are"));
 }
 
 Exit generate_file(const GenerateArgs& args, Answerer& a, Screen& screen) {
@@ -93,7 +93,7 @@ Exit generate_file(const GenerateArgs& args, Answerer& a, Screen& screen) {
   { const AtomicFile writable(args.output); }  // fails now instead of after the work
   const std::unique_ptr<Questions> read = read_questions(args.input, a);
   Questions& q = *read;
-  if (ranks.root()) say_how(q, screen);
+  if (ranks.root()) show_form(q, screen);
   if (!a.tokenizer && ranks.root()) screen.line("no completion texts, only output_ids: " + a.no_tokenizer);
   const GenerationShape shape = a.shape(q.prompts);
   Engine& engine = start_engine(a, shape);
@@ -116,7 +116,7 @@ Exit generate_file(const GenerateArgs& args, Answerer& a, Screen& screen) {
 
 Exit generate_one(const GenerateArgs& args, Answerer& a, Screen& screen) {
   const std::unique_ptr<Questions> q = one_question(args.prompt, a);
-  say_how(*q, screen);
+  show_form(*q, screen);
   const GenerationShape shape = a.shape(q->prompts);
   Engine& engine = start_engine(a, shape);
   Generator generator(engine.context, engine.store, a.built.model(), shape, a.chooser());

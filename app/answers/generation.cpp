@@ -67,9 +67,8 @@ void refuse_missing(const JsonObject& j) {
     if (!j.has(m.key)) continue;
     if (j.is_number(m.key) && j.number(m.key) == m.neutral) continue;
     if (j.is_array(m.key) && j.json()[m.key].empty()) continue;
-    throw UserError(Exit::input,
-                    str(j.file(), ": ", m.key,
-                        " is not available yet; remove it (answers will differ from those it asks for)"));
+    throw UserError(Exit::input, str(j.file(), ": ", m.key,
+                                     " is not available yet; remove it (ft's answers will differ)"));
   }
 }
 

@@ -44,7 +44,7 @@ Exit metrics_command(const MetricsArgs& args) {
   if (hypotheses.size() != references.size())
     throw UserError(Exit::input, str(printable(args.hypotheses), " has ", lines(hypotheses), " and ",
                                      printable(args.references), " has ", lines(references),
-                                     ": each line of one is compared with that line of the other"));
+                                     ": line 1 of one is compared with line 1 of the other, and so on"));
   const metrics::Bleu bleu = metrics::corpus_bleu(hypotheses, references);
   const double chrf = metrics::corpus_chrf(hypotheses, references);
   const metrics::Rouge rouge = metrics::mean_rouge(hypotheses, references, args.use_stemmer);

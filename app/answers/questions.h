@@ -19,7 +19,7 @@ struct Questions {
   std::vector<const AnswerEnds*> ends;   // one for each prompt
   std::optional<TokenChooser> of_turns;  // the chooser for conversations
   std::optional<Asking> asking;          // empty: there is no tokenizer
-  bool reworded = false;                 // some prompts are written as in training, not continued
+  bool reworded = false;                 // some prompts are written in another form, not continued
 };
 
 // Reads a file. Throws UserError (input) that names the row. The answerer must outlive the questions.

@@ -10,13 +10,14 @@ void add_answerer_options(CLI::App& app, AnswererArgs& args, bool adapter) {
     app.add_option("--adapter", args.adapter, "PEFT adapter to apply to the model.")->type_name("DIR");
   Names dtypes = kDtypes;
   dtypes.emplace_back("auto");
-  app.add_option("--dtype", args.dtype, "Type to compute in; auto: the model's, where this machine has it.")
+  app.add_option("--dtype", args.dtype,
+                 "Type of the computation; auto: the model's, if this machine supports it.")
       ->check(CLI::IsMember(dtypes))
       ->capture_default_str();
   app.add_option("--quantize", args.quantize, "Keep the weights of linear layers in 4 or 8 bits.")
       ->check(CLI::IsMember({"nf4", "fp4", "int8"}));
   app.add_option("--quantize-head", args.quantize_head,
-                 "Keep the weights of the output head in 8 bits, which nf4 and fp4 leave as they are.")
+                 "Keep the weights of the output head in 8 bits; nf4 and fp4 do not change the head.")
       ->check(CLI::IsMember({"int8"}));
   app.add_option("settings", args.overrides, "Settings, see: ft help config generation.")
       ->type_name("generation.key=value");

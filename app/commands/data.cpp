@@ -24,11 +24,11 @@ Use data_stats_options(CLI::App& app) {
   return {.run = [args] { return data_stats(*args); }};
 }
 
-const Command kDataShow{"show", "Show the samples of a run as the model will see them.",
+const Command kDataShow{"show", "Show the samples of a run as the model gets them.",
                         "  ft data show --config run.json --limit 3\n"
                         "  ft data show --config run.json --json | head",
                         data_show_options};
-const Command kDataStats{"stats", "Show the lengths of the samples, and what each length limit would cost.",
+const Command kDataStats{"stats", "Show the lengths of the samples, and the cost of each length limit.",
                          "  ft data stats --config run.json", data_stats_options};
 constexpr std::array kDataCommands{&kDataShow, &kDataStats};
 

@@ -14,9 +14,11 @@ Use doctor_options(CLI::App& app) {
   app.add_option("--hostfile", args->hostfile,
                  "Also check these machines over ssh: one HOST slots=N per line.")
       ->type_name("FILE");
-  app.add_option("-i,--include", args->include, "Only these of them: HOST[@HOST...].")->type_name("HOSTS");
-  app.add_option("-e,--exclude", args->exclude, "Use all of the hostfile but these.")->type_name("HOSTS");
-  app.add_option("--ssh_port", args->ssh_port, "Port of ssh, if not the usual one.")
+  app.add_option("-i,--include", args->include, "Use only these hosts of the hostfile: HOST[@HOST...].")
+      ->type_name("HOSTS");
+  app.add_option("-e,--exclude", args->exclude, "Use all hosts of the hostfile but these.")
+      ->type_name("HOSTS");
+  app.add_option("--ssh_port", args->ssh_port, "Port of ssh (default: ssh's own).")
       ->type_name("N")
       ->check(CLI::Range(1, 65535));
   app.add_flag("--json", args->json, "One JSON object on stdout.");
@@ -25,7 +27,7 @@ Use doctor_options(CLI::App& app) {
 
 }  // namespace
 
-const Command kDoctor{"doctor", "Check whether this machine, or those of a hostfile, are ready to train.",
+const Command kDoctor{"doctor", "Check that this machine, or the machines of a hostfile, are ready to train.",
                       "  ft doctor\n"
                       "  ft doctor --config run.json                 its output folder too\n"
                       "  ft doctor --hostfile hosts --config run.json",

@@ -21,7 +21,7 @@ Use export_options(CLI::App& app) {
       ->required()
       ->type_name("PATH");
   app.add_option("--dtype", args->dtype,
-                 "Type of the weights (default: as trained; float16 for gguf). Those with q: gguf only.")
+                 "Type of the weights (default: as trained; float16 for gguf). Types with q: gguf only.")
       ->check(CLI::IsMember(export_dtypes()));
   app.add_flag("--overwrite", args->overwrite, "Replace the output if it exists.");
   return {.run = [args] { return export_model(*args); }};

@@ -84,7 +84,7 @@ Use help_options(CLI::App& app) {
 const Command kHelp{"help", "Explain a command, or the settings of a run.",
                     "  ft help train\n"
                     "  ft help config          all settings\n"
-                    "  ft help config lora     those of a section\n"
+                    "  ft help config lora     the settings of a section\n"
                     "  ft help config --schema > ft-config.schema.json      for editors\n"
                     "  ft help --man | man -l -                             this program's manual",
                     help_options};

@@ -21,7 +21,7 @@ void add_launcher_flags(CLI::App& app, Names& typed) {
                                               names, [note](const std::string&) { note(); }, help)
                                            ->type_name(flag.type)
                                      : app.add_flag_callback(names, note, help);
-    option->group("What else DeepSpeed's launcher takes");
+    option->group("Other options of DeepSpeed's launcher");
   }
 }
 
@@ -43,7 +43,7 @@ void add_launch_options(CLI::App& app, LaunchArgs& args) {
        "rank, "
        "and the GPU that it takes.",
        "HOSTS");
-  text("-e,--exclude", args.exclude, "Use all of the hostfile, or of this machine's GPUs, but these.",
+  text("-e,--exclude", args.exclude, "Use all hosts of the hostfile, or all GPUs of this machine, but these.",
        "HOSTS");
   text("--master_addr", args.master_addr,
        "Address where rank 0 listens (default: the first machine's name, or loopback on one machine).",
@@ -52,10 +52,11 @@ void add_launch_options(CLI::App& app, LaunchArgs& args) {
   number("--node_rank", args.node_rank,
          "Without ssh: the number of this machine, from 0; start ft launch on each of --num_nodes.", 0, 4095);
   app.add_flag("--no_ssh", args.no_ssh,
-               "With --hostfile and --node_rank: ft launch is started on each of its machines.");
-  number("--ssh_port", args.ssh_port, "Port of ssh, if not the usual one.", 1, 65535);
+               "With --hostfile and --node_rank: ft launch is started on each machine of the file.");
+  number("--ssh_port", args.ssh_port, "Port of ssh (default: ssh's own).", 1, 65535);
   text("--launcher", args.launcher,
-       "pdsh, DeepSpeed's usual one, means ssh here; of several machines by any other it says what to type.",
+       "Launcher of several machines. pdsh, DeepSpeed's default, means ssh here; for any other, ft launch "
+       "prints the command to type.",
        "NAME");
   text("--log-dir,--enable_each_rank_log", args.log_dir,
        "Folder for rank-0.log, rank-1.log, ... (default: OUTPUT_DIR/ranks).", "DIR");
@@ -74,7 +75,7 @@ Exit launch_command(const CLI::App& app, const LaunchArgs& args) {
   if (words[0].ends_with(".py"))
     throw UserError(Exit::config, str("ft launch ", printable(words[0]),
                                       ": ft runs no Python; ft translate-args -- deepspeed ",
-                                      printable(words[0]), " ... says what to type instead"));
+                                      printable(words[0]), " ... prints the command to type instead"));
   if (words[0][0] == '-') {
     Names options;
     for (const CLI::Option* option : app.get_options())

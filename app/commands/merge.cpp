@@ -19,8 +19,8 @@ void add_merge_options(CLI::App& app, MergeArgs& args) {
           ->type_name("DIR")
           ->allow_extra_args(false);
   auto* average = app.add_option("--average", args.average,
-                                 "In place of both: folders of checkpoints or results, all models or all "
-                                 "adapters, of which the mean of each weight is written.")
+                                 "Instead of both: write the mean of each weight of these folders, "
+                                 "checkpoints or results, all models or all adapters.")
                       ->type_name("DIR")
                       ->expected(2, 1000);
   average->excludes(base);
@@ -36,20 +36,21 @@ void add_merge_options(CLI::App& app, MergeArgs& args) {
 void add_mix_options(CLI::App& app, MergeArgs& args) {
   auto* adapter = app.get_option("--adapter");
   app.add_option("--combination-type", args.combination_type,
-                 "How adapters are mixed, as by PEFT's add_weighted_adapter (default: cat).")
+                 "Method to mix adapters, as in PEFT's add_weighted_adapter (default: cat).")
       ->check(CLI::IsMember(combination_types()))
       ->needs(adapter);
-  app.add_option("--density", args.density, "Part of the values that ties, dare_* and magnitude_prune leave.")
+  app.add_option("--density", args.density,
+                 "Fraction of the values that ties, dare_* and magnitude_prune keep.")
       ->check(CLI::Range(1e-9, 1.0))
       ->needs(adapter);
-  app.add_option("--svd-rank", args.svd_rank, "Rank of what svd makes (default: the adapters' largest).")
+  app.add_option("--svd-rank", args.svd_rank, "Rank of the result of svd (default: the adapters' largest).")
       ->check(CLI::Range(1, 1 << 20))
       ->needs(adapter);
   app.add_option("--majority-sign-method", args.majority_sign_method,
-                 "How ties and dare_ties elect signs (default: total).")
+                 "Method by which ties and dare_ties choose signs (default: total).")
       ->check(CLI::IsMember(Names{"total", "frequency"}))
       ->needs(adapter);
-  app.add_option("--seed", args.seed, "Seed of what dare_* leave out (default: 0).")->needs(adapter);
+  app.add_option("--seed", args.seed, "Seed of the values that dare_* drop (default: 0).")->needs(adapter);
 }
 
 Exit merge_or_average(MergeArgs& args) {

@@ -45,7 +45,7 @@ Parser::Parser() {
       "  ft validate --config run.json                       is everything there?\n"
       "  ft plan --config run.json                           how much memory will it take?\n"
       "  ft train --config run.json training.max_steps=100   train; settings can be overridden\n"
-      "  ft chat --model base --adapter out                  talk to the trained model\n"
+      "  ft chat --model base --adapter out                  chat with the trained model\n"
       "  ft merge --model base --adapter out --output merged\n"
       "  ft help train, ft help config, ft help config lora  more about a command or about settings");
   for (const Command* command : kCommands) add(*command, app_);

@@ -9,12 +9,13 @@ namespace {
 
 void add_speeds(CLI::App& app, PlanArgs& args) {
   app.add_option("--disk", args.speeds.disk,
-                 "How fast files are that hold parameters or states, in place of measuring: 2GB/s.")
+                 "Speed of the files that hold parameters or states, instead of a measurement: 2GB/s.")
       ->type_name("SPEED");
   app.add_option("--pcie", args.speeds.pcie,
-                 "How fast copies between a GPU and the host's memory are, each way: 50GB/s.")
+                 "Speed of copies between a GPU and the host's memory, each way: 50GB/s.")
       ->type_name("SPEED");
-  app.add_option("--flops", args.speeds.flops, "How fast a rank computes, in place of measuring: 1.5TFLOPS.")
+  app.add_option("--flops", args.speeds.flops,
+                 "Speed of a rank's arithmetic, instead of a measurement: 1.5TFLOPS.")
       ->type_name("SPEED");
 }
 

@@ -17,7 +17,7 @@ Use profile_options(CLI::App& app) {
 
 }  // namespace
 
-const Command kProfile{"profile", "Show what each module of a step costs: parameters, FLOPs, time, memory.",
+const Command kProfile{"profile", "Show the costs of each module in a step: parameters, FLOPs, time, memory.",
                        "  ft profile --config run.json\n"
                        "  ft profile --config run.json logging.flops_profiler.module_depth=3 --json\n"
                        "  ft launch -n 2 profile --config run.json zero_stage=3",

@@ -15,7 +15,7 @@ Use quantize_options(CLI::App& app) {
       ->check(CLI::IsMember({"nf4", "fp4"}))
       ->capture_default_str();
   app.add_flag("--double", args->double_quant,
-               "Quantize the scales too, to 8 bits: 4.13 bits a weight in place of 4.5.");
+               "Quantize the scales too, to 8 bits: 4.13 bits a weight instead of 4.5.");
   return {.run = [args] {
     args->model = model_folder(args->model, "main", "ft quantize");
     return quantize(*args);

@@ -16,7 +16,8 @@ Use report_options(CLI::App& app) {
 
 }  // namespace
 
-const Command kReport{"report", "One page about a run, or several beside one another, that opens offline.",
+const Command kReport{"report",
+                      "Write one page about a run, or about several side by side, that opens offline.",
                       "  ft report outputs/a\n"
                       "  ft report outputs/a outputs/b --output compared.html",
                       report_options};

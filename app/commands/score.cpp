@@ -15,7 +15,7 @@ Use score_options(CLI::App& app) {
       ->required()
       ->type_name("FILE");
   app.add_option("--output", args->output, "The same rows with \"reward\".")->required()->type_name("FILE");
-  app.add_option("--dtype", args->dtype, "Type to compute in.")
+  app.add_option("--dtype", args->dtype, "Type of the computation.")
       ->check(CLI::IsMember(kDtypes))
       ->capture_default_str();
   app.add_flag("--overwrite", args->overwrite, "Replace the output file if it exists.");

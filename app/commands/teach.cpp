@@ -13,7 +13,7 @@ Use teach_options(CLI::App& app) {
   app.add_option("--model", args->model, "The teacher: a model folder, or an id in the hub's cache.")
       ->required()
       ->type_name("DIR");
-  app.add_option("--top-k", args->top_k, "How many of the likeliest tokens to keep at each target.")
+  app.add_option("--top-k", args->top_k, "Number of likeliest tokens to keep at each target.")
       ->type_name("K")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -12,8 +12,8 @@ Use tune_options(CLI::App& app) {
   add_run_options(app, *args);
   app.add_option_function<std::string>(
          "--metric", [args](const std::string& word) { args->metric = *value_of<TuneMetric>(word); },
-         "What is best: the most tokens per second (throughput), the shortest step (latency), or the least "
-         "memory, and of the settings that need it the fastest (memory).")
+         "Goal: the most tokens per second (throughput), the shortest step (latency), or the least memory "
+         "and, with equal memory, the highest speed (memory).")
       ->check(CLI::IsMember({"throughput", "latency", "memory"}))
       ->default_str("throughput");
   app.add_option_function<std::string>(
@@ -32,11 +32,11 @@ Use tune_options(CLI::App& app) {
 }  // namespace
 
 const Command kTune{"tune",
-                    "Find the settings with which a run is fastest, by planning all and trying a few. The "
-                    "sequences of a step, and so what is learned, stay the same.",
+                    "Find the fastest settings of a run by planning all and trying a few. The sequences of a "
+                    "step, and so the trained result, stay the same.",
                     "  ft tune --config run.json\n"
                     "  ft tune --config run.json --metric memory\n"
-                    "  ft tune --config run.json zero_stage=2        what is given here is not varied\n"
+                    "  ft tune --config run.json zero_stage=2        settings given here are not varied\n"
                     "  ft tune --config run.json 'tune.space={\"training.bf16\": [true, false]}'",
                     tune_options};
 

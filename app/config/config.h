@@ -73,16 +73,15 @@ struct BaseModelConfig {
     f("torch_dtype", torch_dtype, "Type of the frozen weights in memory; auto: the type of the computation.",
       or_auto(), one_of({DType::f32, DType::bf16, DType::f16}), aka({"dtype"}));
     f("attn_implementation", attn_implementation,
-      "Attention kernel. flash, ft's own: never stores the scores of all pairs. cudnn, on GPUs: NVIDIA's, "
-      "for bf16 and f16 without dropout, where it has a deterministic plan that fits.",
+      "Attention kernel. flash: ft's own, which never stores the scores of all pairs. cudnn: NVIDIA's, on "
+      "GPUs, for bf16 and f16 without dropout, if it has a deterministic plan that fits.",
       later({"eager"}));
     f("rope_scaling", rope_scaling, "Replaces config.json's rope_scaling.", only_default());
     f("resize_token_embeddings_to_multiple_of", resize_token_embeddings_to_multiple_of,
-      "Give embedding and head rows up to a multiple of this.", at_least(1));
+      "Add rows to embedding and head up to a multiple of this; null: none.", at_least(1));
     f("capacity_factor", capacity_factor,
-      "Mixtures of experts, in training: each expert takes its first tokens of a micro-batch, up to this "
-      "many "
-      "times what it would get if all got as many, and adds nothing to the others; null: it takes all.",
+      "Mixtures of experts, in training: most tokens of a micro-batch that an expert takes, as a multiple of "
+      "an equal share. It takes its first tokens and adds nothing to the others; null: all tokens.",
       above(0), at_most(1e6));
     f("sparse_attention", sparse_attention,
       "Attention to some blocks of tokens only: DeepSpeed's sparse_attention.");
@@ -108,10 +107,10 @@ struct SweepConfig {
   OnFailure on_failure = OnFailure::go_on;
 
   void fields(auto& f) {
-    f("grid", grid, "{\"section.setting\": [values]}: run every combination.");
-    f("_", bundles, "[{\"section.setting\": value}]: sets of settings that belong together.");
+    f("grid", grid, "Values to combine, {\"section.setting\": [values]}: one run for each combination.");
+    f("_", bundles, "Sets of settings that change together: [{\"section.setting\": value}].");
     f("order", order, "Order of the runs.");
-    f("on_failure", on_failure, "What to do after a failed run.");
+    f("on_failure", on_failure, "Action after a failed run.");
   }
 };
 
@@ -119,7 +118,7 @@ struct TuneConfig {
   JsonText space;  // {"dotted.path": [values]}
 
   void fields(auto& f) {
-    f("space", space, "{\"section.setting\": [values]}: what to try for a setting; one value keeps it.");
+    f("space", space, "Values to try, {\"section.setting\": [values]}; a single value fixes the setting.");
   }
 };
 
@@ -161,31 +160,31 @@ struct RunConfig {
   }
 
   void fields(auto& f) {
-    f("$schema", schema, "For editors; ft ignores it.");
+    f("$schema", schema, "JSON Schema for editors; ft ignores it.");
     f("model", model, "The base model.");
-    f("quantization", quantization, "Frozen weights in 4 bits, as bitsandbytes does it.");
+    f("quantization", quantization, "Frozen weights in 4 bits, as in bitsandbytes.");
     f("lora", lora, "The adapter: PEFT's LoraConfig.");
-    f("finetuning_type", finetuning_type, "What to train: an adapter, or the whole model.");
-    f("objective", objective, "What to minimise: names and defaults of TRL's trainers.");
-    f("device", device, "Where to compute: on the CPU, or on an NVIDIA GPU.");
+    f("finetuning_type", finetuning_type,
+      "Weights to train: an adapter (lora), or all weights of the model (full).");
+    f("objective", objective, "The loss to minimise: names and defaults of TRL's trainers.");
+    f("device", device, "Device that computes: the CPU, or an NVIDIA GPU.");
     f("data", data, "The training and evaluation data.");
     f("data_efficiency", data_efficiency, "Curriculum learning: DeepSpeed's names.");
     f("training", training, "The training run: names of Hugging Face's TrainingArguments.");
-    f("zero_optimization", zero_optimization, "How ranks shard the training: DeepSpeed's names.");
-    f("zero_stage", zero_stage, "Short for zero_optimization.stage.", at_least(0), at_most(3));
-    f("distributed", distributed, "Ranks; has no effect with one rank.");
+    f("zero_optimization", zero_optimization, "Sharding among ranks, and offload: DeepSpeed's names.");
+    f("zero_stage", zero_stage, "Short name of zero_optimization.stage.", at_least(0), at_most(3));
+    f("distributed", distributed, "Ranks and their communication; no effect with one rank.");
     f("evaluation", evaluation, "Evaluation on held-out data while training.");
     f("checkpointing", checkpointing, "Checkpoints saved while training.");
     f("logging", logging, "Screen output and logs.");
     f("generation", generation,
       "Generation of answers (ft generate, predict_with_generate): names of Hugging Face's "
       "GenerationConfig.");
-    f("sweep", sweep, "For ft sweep.");
-    f("tune", tune, "For ft tune.");
+    f("sweep", sweep, "The runs of ft sweep.");
+    f("tune", tune, "The search of ft tune.");
     f("deepspeed", deepspeed,
-      "DeepSpeed's JSON, the file's name or the object itself: its settings join these (docs/deepspeed.md). "
-      "The "
-      "same as --deepspeed.",
+      "DeepSpeed's JSON, as a file name or an object: its settings are added to these (docs/deepspeed.md), "
+      "as with --deepspeed.",
       aka({"deepspeed_config", "ds_config"}));
   }
 };

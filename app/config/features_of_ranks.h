@@ -187,7 +187,7 @@ inline constexpr Feature kTensor{
 };
 
 inline constexpr Feature kNoTensor{
-    .name = "whole layers on each rank",
+    .name = "complete layers on each rank",
     .set = "distributed.tensor_parallel_size=1",
     .on = [](const RunConfig& c, int) { return c.distributed.tensor_parallel_size == 1; },
 };

@@ -98,7 +98,7 @@ Relative paths in a file are relative to its folder, those on the command line t
     for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, "\\");
     out += "| `" + name + "` | `" + fallback(s) + "` | " + text + " |\n";
   };
-  const std::string head = "\n| setting | default | what it does |\n|---|---|---|\n";
+  const std::string head = "\n| setting | default | effect |\n|---|---|---|\n";
   out += "\n## At the top" + std::string("\n") + head;
   const std::vector<Setting> all = describe<RunConfig>();
   for (const Setting& s : all)

@@ -70,7 +70,7 @@ class Application {
     if (line == tree_.lines.end()) return tree_.name;
     return line->second == 0 ? "the command line" : str(tree_.name, ":", line->second);
   }
-  bool there(const std::string& path) const {
+  bool is_known(const std::string& path) const {
     return std::any_of(run_.known.begin(), run_.known.end(),
                        [&](const Setting& s) { return s.path == path; });
   }
@@ -129,7 +129,7 @@ class Application {
   // off.
   void check_there(Row& row, const Key& key) {
     for (const std::string& path : row.to) {
-      if (there(path)) continue;
+      if (is_known(path)) continue;
       if (!*key.value.usual || !equal(row.value, Json::parse(key.value.usual)))
         return report_.reject(row, str("ft has no ", path, " yet"));
       row.verdict = Verdict::no_effect;
@@ -206,7 +206,7 @@ class Application {
   }
   static void stays_adamw(Row& row) {
     row.verdict = Verdict::no_effect;
-    row.why = "AdamW decays weights, not gradients, in DeepSpeed too; Adam is what this is for";
+    row.why = "AdamW decays weights, not gradients, in DeepSpeed too; this key is for Adam";
     row.surprise = true;
     row.to.clear();
   }
@@ -260,7 +260,8 @@ class Application {
   void take_schedule(Row& row) {
     const std::string kwargs = "training.lr_scheduler_kwargs";
     const std::string& path = row.to[0];
-    if (!there("training.lr_scheduler_kwargs")) return report_.reject(row, str("ft has no ", path, " yet"));
+    if (!is_known("training.lr_scheduler_kwargs"))
+      return report_.reject(row, str("ft has no ", path, " yet"));
     if (!is_ours(kwargs)) put(row, kwargs, Json::object());
     if (row.known == "scheduler.type" && row.automatic)
       return report_.reject(row, "\"auto\" has no meaning here; name a schedule");
@@ -376,7 +377,7 @@ class Application {
     put(*row, prefetch, setting(prefetch));
     row->verdict = Verdict::no_effect;
     row->to.clear();
-    row->why = "with overlap_comm false nothing is gathered ahead";
+    row->why = "with overlap_comm false nothing is prefetched";
   }
 
   void take_batch_number(Row& row) {

@@ -27,7 +27,7 @@ Batch solve_batch(const GivenBatch& given, int ranks, std::int64_t usual_micro, 
                               str("ranks (", ranks, ")");
   mistake = given.micro && given.accumulation
                 ? str("train_batch_size is ", *given.train, ", and ", product, " is ", b.train)
-                : str("train_batch_size is ", *given.train, ", which is no multiple of ", product);
+                : str("train_batch_size is ", *given.train, ", which is not a multiple of ", product);
   b.train = *given.train;
   return b;
 }

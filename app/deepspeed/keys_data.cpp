@@ -8,7 +8,7 @@ using enum Fate;
 
 constexpr const char* kOwnMeasure = "ft measures the samples itself";
 constexpr const char* kNoWorkers = "ft reads data without worker processes";
-constexpr const char* kNoModule = "ft knows it of the model and of the run";
+constexpr const char* kNoModule = "ft takes it from the model and the run";
 constexpr const char* kOldEnabled =
     "data_efficiency.enabled, data_efficiency.data_sampling.enabled, "
     "data_efficiency.data_sampling.curriculum_learning.enabled";
@@ -18,7 +18,7 @@ constexpr Key kDataKeys[] = {
     {"data_efficiency.seed", whole(0, "1234"), same},
     {"data_efficiency.data_sampling.enabled", flag("false"), same},
     {"data_efficiency.data_sampling.num_epochs", whole(1, "1000"), no_effect, "",
-     "training.num_train_epochs says it"},
+     "training.num_train_epochs sets it"},
     {"data_efficiency.data_sampling.num_workers", whole(0, "0"), no_effect, "", kNoWorkers},
     {"data_efficiency.data_sampling.pin_memory", flag("false"), no_effect, "", kNoWorkers},
     {"data_efficiency.data_sampling.dynamic_batching", any(), block_off,

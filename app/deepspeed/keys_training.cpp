@@ -10,7 +10,7 @@ constexpr const char* kAdam = "Adam, AdamW";
 constexpr const char* kWarmup = "WarmupLR, WarmupDecayLR, WarmupCosineLR";
 constexpr const char* kUserLoop = "ft counts micro-batches itself";
 constexpr const char* kOwnUpdate = "ft updates AdamW's states in f32, everywhere with the same bits";
-constexpr const char* kOwnWay = "distributed.backend says how ranks talk";
+constexpr const char* kOwnWay = "distributed.backend chooses the transport";
 constexpr const char* kTypes = "training.bf16 and training.fp16 choose the type";
 
 constexpr Key kTrainingKeys[] = {
@@ -22,10 +22,10 @@ constexpr Key kTrainingKeys[] = {
     {"managed_gradient_accumulation", flag("true"), no_effect, "", kUserLoop},
     {"dataloader_drop_last", flag("false"), no_effect, "",
      "it is for DeepSpeed's own loader, which the Trainer does not use"},
-    {"seed", any(), refused, "", "it is no key of DeepSpeed; set training.seed in run.json"},
+    {"seed", any(), refused, "", "it is not a key of DeepSpeed; set training.seed in run.json"},
     {"sequence_parallel_size", whole(1, "1"), mapped, "distributed.sequence_parallel_size"},
     {"use_data_before_expert_parallelism", flag("false"), no_effect, "",
-     "it says which ranks deal out experts; here ranks in a row do"},
+     "it chooses the ranks that split experts; in ft they are consecutive ranks"},
 
     {"optimizer.type", text(), mapped, "training.optim"},
     {"optimizer.legacy_fusion", flag("false"), no_effect, "", kOwnUpdate},
@@ -133,7 +133,7 @@ constexpr Key kTrainingKeys[] = {
     {"data_types.param_dtype", text(), refused, "", kTypes},
     {"data_types.buffer_dtype", text(), refused, "", kTypes},
     {"data_types.keep_in_fp32_modules", any(), no_effect, "",
-     "ft keeps in f32 what the model's own code does"},
+     "ft keeps those tensors in f32 that the model's own code keeps in f32"},
 
     {"communication_data_type", text("fp32, fp16, bf16"), mapped, "distributed.communication_data_type"},
     {"seq_parallel_communication_data_type", text("fp32, fp16, bf16", "\"fp32\""), no_effect, "",

@@ -109,7 +109,7 @@ class Rows {
   }
 
   // Returns true if the file has a key under its old and its new name.
-  bool stands_twice(const std::string& name, const std::string& other) const {
+  bool has_both_names(const std::string& name, const std::string& other) const {
     const Json* there = find_value(file_.value, other);
     if (!there && parent_of(name) != parent_of(other)) there = find_value(file_.value, parent_of(other));
     return there && name != other;
@@ -122,8 +122,9 @@ class Rows {
     const Key* old = row.known == name ? nullptr : find_key(name);
     if (!key) return report_.rows.pop_back(), unknown(name, given);
     if (given.is_null()) return done(row, Verdict::no_effect, "null counts as left out");
-    if (row.known != name && name != "zero_optimization" && stands_twice(name, row.known))
-      return report_.reject(row, str("is the old name of ", row.known, ", which stands there too; give one"));
+    if (row.known != name && name != "zero_optimization" && has_both_names(name, row.known))
+      return report_.reject(row,
+                            str("is the old name of ", row.known, ", which is also given; give one of them"));
     if (name == "zero_optimization") row.value = given == true ? 1 : 0;
     row.automatic = given == "auto";
     if (!row.automatic) {

@@ -69,7 +69,7 @@ Finding memory() {
             .what = str(show::memory(left > 0 ? left : all), " free of ", show::memory(all))};
   if (left > 0 && left < std::int64_t{1} << 30) {
     f.health = Health::advice;
-    f.todo = "this is little; ft plan says what a run needs";
+    f.todo = "this is little; ft plan shows how much a run needs";
   }
   return f;
 }

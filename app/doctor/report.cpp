@@ -72,7 +72,7 @@ void show_connections(Screen& screen, const std::vector<Examined>& all) {
       if (!r.problem.empty())
         show_finding(screen,
                      {Health::bad, "connection", str(from.host, " cannot reach ", r.host, ": ", r.problem),
-                      "open the ports between them: ranks connect to each other, each at a port of its own",
+                      "open the ports between them: ranks connect to each other, each at a different port",
                       Exit::peer_lost});
 }
 

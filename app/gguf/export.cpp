@@ -221,8 +221,8 @@ void export_gguf_lora(const GgufArgs& args) {
         str(args.adapter, ": target_parameters: adapters of experts are not exported; use --to gguf"));
   if (built.starts->changes_base())
     throw UserError(Exit::input, str(args.adapter,
-                                     ": init_lora_weights: a GGUF adapter is for the whole base, "
-                                     "and this one took a part of it; use --to gguf"));
+                                     ": init_lora_weights: a GGUF adapter is for the complete base, and the "
+                                     "start of this one subtracted a part from the base; use --to gguf"));
   const auto alpha = static_cast<float>(built.lora_config.lora_alpha);
   const GgufKeys keys{{"general.architecture", model.architecture}, {"general.type", std::string("adapter")},
                       {"general.name", last_part(args.adapter)},    {"general.file_type", form.file_type},

@@ -47,7 +47,7 @@ void parse_deepspeed_env(std::string_view text, const std::string& file, Variabl
     };
     if (equals == line.npos || !is_name(name)) refuse("not understood; a line is: NAME=VALUE");
     if (std::find(std::begin(kOwn), std::end(kOwn), name) != std::end(kOwn))
-      refuse(name + " is what ft launch tells each rank; see ft launch --help for its options");
+      refuse(name + " is set by ft launch for each rank; see ft launch --help for its options");
     std::erase_if(to, [&](const auto& v) { return v.first == name; });
     to.emplace_back(name, trimmed(line.substr(equals + 1)));
   }

@@ -51,9 +51,10 @@ class Launcher final : public RankEvents {
   void blame(int code, const std::string& who);
   void signal_all(int which);
   bool running() const;
-  bool is_elsewhere_too() const;
+  bool has_other_machines() const;
+  bool lost_a_rank() const;
   void wait();
-  void say_the_end();
+  void report_failure();
 
   const Job& job_;
   SignalQueue signals_;
@@ -99,7 +100,7 @@ Launcher::Launcher(const Job& job)
     Socket listener;
     if (job.first == 0) {
       const RankPlan plan = plan_of(0);
-      listener = listen_for_ranks(plan.master, plan.port, !job.master.empty(), is_elsewhere_too());
+      listener = listen_for_ranks(plan.master, plan.port, !job.master.empty(), has_other_machines());
       port_ = local_address(listener).port;
     }
     start(0, listener);
@@ -165,11 +166,19 @@ bool Launcher::running() const {
 }
 
 // True if some ranks run on other machines and must reach this one.
-bool Launcher::is_elsewhere_too() const {
+bool Launcher::has_other_machines() const {
   int here = 0;
   for (std::size_t h = 0; h < job_.hosts.size(); ++h)
     if (!remote_[h]) here += static_cast<int>(job_.hosts[h].slots.size());
   return here < job_.size;
+}
+
+// True if a rank was killed, does not answer, or its machine failed; false if it ended with an error.
+bool Launcher::lost_a_rank() const {
+  constexpr int kKilled = 128;  // plus the signal's number
+  const auto ended_with = [&](Exit code) { return failure_ == static_cast<int>(code); };
+  return failure_ > kKilled || ended_with(Exit::peer_lost) || ended_with(Exit::hang) ||
+         ended_with(Exit::hardware);
 }
 
 // Notes the culprit: the first rank that failed by itself. A rank that only lost another one (exit codes 8
@@ -221,10 +230,12 @@ void Launcher::wait() {
   if (terminal_ && groups_[0]) groups_[0]->resize(terminal_size().value_or(*terminal_));
 }
 
-void Launcher::say_the_end() {
+void Launcher::report_failure() {
   std::string text = "ft launch: " + culprit_;
   if (guilty_ >= 0)
     text += str("\n  its output: ", outputs_.at(static_cast<std::size_t>(guilty_ - job_.first))->path());
+  if (lost_a_rank() && job_.command.front() == "train")
+    text += "\n  training.resume_from_checkpoint=auto continues from the last complete checkpoint";
   screen_.line(text, Screen::kWhole);
 }
 
@@ -237,7 +248,7 @@ Exit Launcher::run() {
   }
   for (const auto& g : groups_)
     if (g) g->advance(*this);
-  if (failure_ != 0 && failure_ != static_cast<int>(Exit::preempted)) say_the_end();
+  if (failure_ != 0 && failure_ != static_cast<int>(Exit::preempted)) report_failure();
   return Exit{failure_};
 }
 

@@ -103,10 +103,9 @@ Exit export_model(const ExportArgs& given) {
                         "with --to hf"));
   const lora::AdapterFolder read(args.from);  // throws if ft cannot read the adapter
   if (lora::start_of(read.config().init_lora_weights)->iterations > 0)
-    throw UserError(Exit::input,
-                    str(read.config_file(),
-                        ": init_lora_weights: what pissa_niter_N took from the base at random is "
-                        "in no file; export the result of the run"));
+    throw UserError(Exit::input, str(read.config_file(),
+                                     ": init_lora_weights: the part of the base that pissa_niter_N "
+                                     "subtracted at random is in no file; export the result of the run"));
   OutputFolder output(args.output, args.overwrite, {args.from});
   export_adapter(args.from, output.path(), parse_dtype(args.dtype).value_or(DType::f32));
   copy_tokenizer(args.from, output.path());

@@ -63,9 +63,9 @@ SafetensorsFile open_safetensors(const std::string& path) {
   } catch (const UserError&) {
     if (!path_exists(path) || extension_of(path) == ".safetensors") throw;
     throw UserError(Exit::input, str(printable(path),
-                                     ": is no file that ft inspect knows: safetensors, GGUF, Parquet, Arrow, "
-                                     "rows (.jsonl, .json, .csv, .tsv, .txt) or settings (.json); or a "
-                                     "folder of a model, an adapter, a checkpoint or a run"));
+                                     ": is not a file that ft inspect knows: safetensors, GGUF, Parquet, "
+                                     "Arrow, rows (.jsonl, .json, .csv, .tsv, .txt) or settings (.json); or "
+                                     "a folder of a model, an adapter, a checkpoint or a run"));
   }
 }
 

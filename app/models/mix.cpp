@@ -19,7 +19,7 @@ lora::MixPart part_of(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data() + equals + 1, end, part.weight);
   if (error != std::errc{} || at != end || !std::isfinite(part.weight))
-    throw UserError(Exit::config, str("--adapter: ", printable(text), ": what follows = is not a weight"));
+    throw UserError(Exit::config, str("--adapter: ", printable(text), ": the text after = is not a weight"));
   return part;
 }
 

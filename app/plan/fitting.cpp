@@ -94,7 +94,7 @@ std::vector<Fit> fits(const RunConfig& c, const BuiltData* data, Room room, std:
 }
 
 std::string fits_text(const std::vector<Fit>& fits) {
-  if (fits.empty()) return "it does not fit, with none of the settings that save memory\n";
+  if (fits.empty()) return "it does not fit, even with the settings that save memory\n";
   const bool together = fits[0].settings.size() > 1;
   std::string text =
       str("it does not fit; it would fit with", together ? " all of these together" : "", "\n");

@@ -89,7 +89,7 @@ std::optional<StepCost> cost_of(const Subject& s, const Planned& p, const PlanAr
   const Moved m = p.plan.per_step(s.config.training.gradient_accumulation_steps).moved;
   const auto useless = [](const char* option, const std::string& given, bool moves, const char* where) {
     if (!moves && !given.empty())
-      throw UserError(Exit::config, str(option, ": nothing of this run is moved ", where, "; leave it out"));
+      throw UserError(Exit::config, str(option, ": this run moves no data ", where, "; leave it out"));
   };
   useless("--disk", args.speeds.disk, m.read + m.written > 0, "from or to files");
   useless("--pcie", args.speeds.pcie, m.to_device + m.to_host > 0, "between a GPU and the host's memory");

@@ -23,7 +23,7 @@ double number_with_unit(const std::string& option, const std::string& text, cons
   for (const auto& [name, size] : units)
     if (error == std::errc() && number > 0 && number < 1e9 && unit == name) return number * size;
   throw UserError(Exit::config,
-                  str(option, ": ", printable(text), " is no speed; give one such as ", example));
+                  str(option, ": ", printable(text), " is not a speed; give one such as ", example));
 }
 
 // Measures the offload folders. If parameters and states have different folders, the slower one counts.

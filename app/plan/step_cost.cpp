@@ -19,7 +19,7 @@ std::string files_text(const StepCost& c) {
   std::string text = str("files: ", show::memory(c.moved.read), " read and ", show::memory(c.moved.written),
                          " written per step by each rank");
   if (c.files == 0)
-    return text + str("; how fast is unknown", s.files_from.empty() ? "" : " (" + s.files_from + ")",
+    return text + str("; the speed is unknown", s.files_from.empty() ? "" : " (" + s.files_from + ")",
                       ": give --disk, such as 2GB/s\n");
   text += str(": ", show::duration(c.files), " at ", speed_text(s.read));
   if (s.read != s.write) text += str(" and ", speed_text(s.write));
@@ -30,12 +30,12 @@ std::string pcie_text(const StepCost& c) {
   if (c.moved.to_device + c.moved.to_host == 0) return "";
   const std::string text = str("host memory: ", show::memory(c.moved.to_device), " to the GPU and ",
                                show::memory(c.moved.to_host), " back per step by each rank");
-  if (c.pcie == 0) return text + "; how fast is unknown: give --pcie, such as 50GB/s\n";
+  if (c.pcie == 0) return text + "; the speed is unknown: give --pcie, such as 50GB/s\n";
   return text + str(": ", show::duration(c.pcie), " at ", speed_text(c.speeds.pcie), ", given\n");
 }
 
 std::string arithmetic_text(const StepCost& c) {
-  if (c.arithmetic == 0) return "arithmetic: how fast is unknown: give --flops, such as 100TFLOPS\n";
+  if (c.arithmetic == 0) return "arithmetic: the speed is unknown: give --flops, such as 100TFLOPS\n";
   return str("arithmetic: ", show::duration(c.arithmetic), " per step at ",
              show::digits(c.speeds.flops / 1e12), " TFLOP/s, ", c.speeds.flops_from, "\n");
 }

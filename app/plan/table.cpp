@@ -74,8 +74,19 @@ std::string longest_text(const PlanTable& t) {
   return str("longest ", what, " that fits: ", show::plural(t.mine().longest, "token"), made_for, "\n");
 }
 
+// Returns how many blocks are recomputed, and how many of them together if their inputs are not all kept.
+std::string recomputed_text(const PlanTable& t) {
+  std::string text =
+      row("recomputed", t, [](const PlannedStage& s) { return show::count(s.planned.plan.recomputed); }) +
+      str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), "\n");
+  if (std::ranges::any_of(t.stages, [](const PlannedStage& s) { return s.planned.plan.segment > 1; }))
+    text += row("at a time", t, [](const PlannedStage& s) { return show::count(s.planned.plan.segment); }) +
+            "     blocks: only the input of the first is kept\n";
+  return text;
+}
+
 // Returns the ranks that compute one micro-batch, as text.
-std::string whose(const PlanTable& t) {
+std::string ranks_text(const PlanTable& t) {
   if (t.ranks == 1) return "";
   const int each = t.ranks / t.grid.data;
   if (each == 1) return str(" on each of ", t.ranks, " ranks");
@@ -146,16 +157,10 @@ std::string as_text(const PlanTable& t) {
     if (c.bytes == &MemoryReport::total && t.there > 0) text += "     of " + show::memory(t.there);
     text += "\n";
   }
-  if (t.choose_recomputed)
-    text += row("recomputed", t,
-                [](const PlannedStage& s) {
-                  const Plan& p = s.planned.plan;
-                  return show::count(p.recomputed) + (p.segment > 1 ? str(" by ", p.segment) : "");
-                }) +
-            str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), "\n");
+  if (t.choose_recomputed) text += recomputed_text(t);
   if (std::ranges::any_of(t.stages, [](const PlannedStage& s) { return s.planned.plan.whole > 0; }))
     text +=
-        row("kept whole", t, [](const PlannedStage& s) { return show::count(s.planned.plan.whole); }) +
+        row("fully kept", t, [](const PlannedStage& s) { return show::count(s.planned.plan.whole); }) +
         str("     of ", show::plural(t.mine().planned.plan.blocks, "block"), ": norms and activations too\n");
   if (t.ranks > 1)
     text += row("sent", t,
@@ -165,11 +170,12 @@ std::string as_text(const PlanTable& t) {
             "     per step, by each rank\n";
   if (t.there > 0) text += longest_text(t);
   const Plan& plan = t.mine().planned.plan;
-  text += str("trained: ", show::quantity(static_cast<double>(plan.trained)), " of ",
-              show::quantity(static_cast<double>(plan.parameters)),
-              " parameters\none step: ", show::quantity(plan.flops * static_cast<double>(t.accumulation)),
-              " FLOP, ", show::count(t.accumulation), " x ",
-              show::count(t.mine().planned.largest.all_tokens()), " tokens at most", whose(t), "\n");
+  text +=
+      str("trained: ", show::quantity(static_cast<double>(plan.trained)), " of ",
+          show::quantity(static_cast<double>(plan.parameters)),
+          " parameters\none step: ", show::quantity(plan.flops * static_cast<double>(t.accumulation)),
+          " FLOP, ", show::count(t.accumulation), t.accumulation == 1 ? " micro-batch" : " micro-batches",
+          " of at most ", show::plural(t.mine().planned.largest.all_tokens(), "token"), ranks_text(t), "\n");
   if (t.grid.pipeline > 1) text += pipeline_text(t, unit);
   if (t.cost) text += as_text(*t.cost);
   return text;

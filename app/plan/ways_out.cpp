@@ -66,9 +66,9 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
   };
   using namespace optimizers;
   const Optim now = c.training.optim->unpaged();
-  optimizer(&kAdamW8bit, now == &kAdamW, "states in 8 bits: the same training but for rounding");
+  optimizer(&kAdamW8bit, now == &kAdamW, "states in 8 bits: the same training except for rounding");
   optimizer(&kAdafactor, now == &kAdamW || now == &kAdamW8bit,
-            "no momentum: another training, with a learning rate of its own");
+            "no momentum: other results, which need another learning rate");
   way("finetuning_type=lora", training && c.finetuning_type == FinetuningType::full,
       [](RunConfig& to) { to.finetuning_type = FinetuningType::lora; });
   way("quantization.load_in_4bit=true", !c.quantization.load_in_4bit,
@@ -83,7 +83,7 @@ std::string advice_on_memory(const RunConfig& c, bool training) {
   if ((training ? t.per_device_train_batch_size : t.per_device_eval_batch_size) > 1)
     all += str("a smaller training.per_device_", training ? "train" : "eval", "_batch_size, ");
   all += "a smaller data.max_seq_length";
-  return training ? all + "\n  ft plan says which of these are enough" : all;
+  return training ? all + "\n  ft plan shows which of these are enough" : all;
 }
 
 }  // namespace ft

@@ -36,7 +36,7 @@ std::string phases_table(const StepProfile& p) {
     if (p.seconds(phase) > 0) row(name_of(phase), p.seconds(phase), flops);
   }
   row("step in all", p.seconds(), p.flops());
-  row("of it gaps", p.gaps, 0);
+  row("gaps in it", p.gaps, 0);
   return t.text();
 }
 
@@ -84,7 +84,7 @@ std::string as_text(const StepProfile& p, const FlopsProfilerConfig& config) {
                          show::quantity(static_cast<double>(p.modules.parameters)), " parameters (",
                          show::quantity(static_cast<double>(p.modules.trained)), " trained), ",
                          show::count(p.tokens), " tokens");
-  if (p.ranks > 1) text += str(" on ", p.ranks, " ranks; what rank 0 did");
+  if (p.ranks > 1) text += str(" on ", p.ranks, " ranks; times of rank 0");
   if (p.peak_flops > 0) text += str("; peak ", big(p.peak_flops), "FLOP/s");
   text += "\n\n" + phases_table(p) + "\n" + top_table(p, modules, config.top_modules);
   if (config.detailed) text += "\n" + modules_table(p, modules);

@@ -51,18 +51,19 @@ GridShape grid_shape(const DistributedConfig& d, int ranks) {
     throw UserError(
         Exit::config,
         str(named, axes > 1 ? str(" = ", product) : "", ", and ", ranks, ranks_are(ranks),
-            " no multiple of it\n  take ", multiples_near(product, ranks), " ranks (ft launch -n), or ",
+            " not a multiple of it\n  take ", multiples_near(product, ranks), " ranks (ft launch -n), or ",
             axes > 1 ? "sizes whose product is " : "a size of ", divisors_of(ranks)));
   const auto data = static_cast<int>(ranks / product);
   if (d.data_parallel_size && *d.data_parallel_size != data)
-    throw UserError(Exit::config,
-                    str(setting(Axis::data), " is ", *d.data_parallel_size, ", and of ", ranks, " ranks ",
-                        data, axes > 0 ? " remain beside " + named : std::string(" are data's"), "\n  take ",
-                        *d.data_parallel_size * product, " ranks, or leave ", setting(Axis::data), " out"));
+    throw UserError(
+        Exit::config,
+        str(setting(Axis::data), " is ", *d.data_parallel_size, ", and of ", ranks, " ranks ", data,
+            axes > 0 ? " remain beside " + named : std::string(" are data-parallel"), "\n  take ",
+            *d.data_parallel_size * product, " ranks, or leave ", setting(Axis::data), " out"));
   if (data % d.expert_parallel_size != 0)
     throw UserError(Exit::config, str("distributed.expert_parallel_size is ", d.expert_parallel_size,
                                       ", and ", data, data == 1 ? " rank is" : " ranks are",
-                                      " data's; it must divide their number: ", divisors_of(data)));
+                                      " data-parallel; it must divide their number: ", divisors_of(data)));
   GridShape shape({.pipeline = static_cast<int>(d.pipeline_parallel_size),
                    .data = data,
                    .sequence = static_cast<int>(d.sequence_parallel_size),

@@ -279,8 +279,8 @@ std::string settings(const std::vector<RunPage>& runs) {
   }
   std::string out = "<h2>Settings</h2>\n";
   if (!different.empty()) out += table(head + different, "settings");
-  return out + str("<details><summary>", different.empty() ? "all of them" : "those that are equal",
-                   "</summary>", table(head + same, "settings"), "</details>\n");
+  return out + str("<details><summary>", different.empty() ? "all settings" : "equal settings", "</summary>",
+                   table(head + same, "settings"), "</details>\n");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ void read_summary(const std::string& log, RunPage& page) {
 void read_samples(const std::string& file, RunPage& page) {
   if (!path_exists(file)) return;
   const Json all = read_json(file, {.max_bytes = kLargestFile});
-  if (!all.is_array()) throw UserError(Exit::input, printable(file) + ": it is no list of samples");
+  if (!all.is_array()) throw UserError(Exit::input, printable(file) + ": it is not a list of samples");
   for (const Json& s : all) {
     const auto text = [&](const char* key) {
       return s.is_object() && s.contains(key) && s[key].is_string() ? s[key].get<std::string>() : "";
@@ -113,14 +113,13 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunHeader& h) {
     facts.emplace_back("adapter", str("LoRA r ", h.adapter->rank, ", alpha ", show::number(h.adapter->alpha),
                                       ", on ", h.adapter->linears, " linears, ", trained));
   else
-    facts.emplace_back("trained", "the whole model, " + trained);
+    facts.emplace_back("trained", "all weights, " + trained);
   if (h.data.samples > 0)
     facts.emplace_back("data", str(sample_text(h.data), "; ", show::count(h.data.held_out), " held out"));
   const std::string epochs = h.epochs < 1    ? show::digits(h.epochs, 2) + " of an epoch"
                              : h.epochs == 1 ? "1 epoch"
                                              : show::number(h.epochs) + " epochs";
-  facts.emplace_back("steps", str(show::plural(h.steps, "step"), " of ",
-                                  show::plural(h.sequences_per_step, "sequence"), "; ", epochs));
+  facts.emplace_back("steps", str(show::plural(h.steps, "step"), " of ", sequences_text(h), "; ", epochs));
   if (h.learning_rate > 0) facts.emplace_back("rate", rate_text(h));
   std::string machine = h.processor.empty() ? "" : h.processor + ", ";
   machine += h.ranks.empty() ? "one rank" : h.ranks + " ranks";

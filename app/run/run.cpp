@@ -29,9 +29,10 @@ void require_taught(const TeacherFile& file, const BuiltData& data) {
   for (const Batcher* part : {data.train.get(), data.eval.get()})
     for (std::int64_t i = 0; part && i < part->batches_per_epoch(); ++i)
       if (!file.knows(part->batch(0, i)))
-        throw UserError(Exit::input, str("objective.teacher_file: ", printable(file.path()),
-                                         " was made of other data, or of other data settings; make it again "
-                                         "with ft teach --overwrite"));
+        throw UserError(
+            Exit::input,
+            str("objective.teacher_file: ", printable(file.path()),
+                " was made from other data or data settings; make it again with ft teach --overwrite"));
 }
 
 PlanRequest passes_of_model(const BuiltModel& model, const GridShape& grid, const Ops& ops) {

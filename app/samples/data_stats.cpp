@@ -165,7 +165,7 @@ Exit data_stats(const DataStatsArgs& args) {
   RunConfig config = load_config(args.config, args.settings());
   if (config.objective.compares())
     throw UserError(Exit::config, str("objective.type: ft data stats is for examples, not for the rows of ",
-                                      name_of(config.objective.type), "; ft data show shows those"));
+                                      name_of(config.objective.type), "; ft data show shows them"));
   const DataConfig configured = config.data;
   const bool pairs = read_decoder_tokens(join_path(config.model.folder(), "config.json")).has_value();
   const Truncation truncation =

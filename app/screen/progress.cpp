@@ -52,9 +52,9 @@ void Progress::progress(const StepRow& row) {
   micro_batch_ = micro_batches_ = 0;
   if (draws_curve_) losses_.push_back(row.loss);
   draw();
-  const bool learned = course_.alike == 0;
+  const bool learned = course_.equally_rewarded == 0;
   course_.take_rewards(row.columns);
-  if (learned && course_.alike > 0)
+  if (learned && course_.equally_rewarded > 0)
     note(str("step ", show::count(row.step),
              ": all answers to a prompt got the same reward, so that nothing is learned from them"));
   if (steps_per_print_ && row.step % *steps_per_print_ == 0) print();

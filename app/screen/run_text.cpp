@@ -69,9 +69,9 @@ std::string memory_text(const RunHeader& h) {
   out += str(" ", unit.name);
   if (m.host > 0) out += str(", and ", show::memory(m.host), " on the host");
   if (m.elsewhere > 0) out += str(", and ", show::file_size(m.elsewhere), " in files");
-  if (h.blocks > 0) out += str("; ", h.recomputed, " of ", show::plural(h.blocks, "block"), " recomputed");
-  if (h.segment > 1) out += str(", ", h.segment, " at a time");
-  if (h.whole > 0) out += str("; norms and activations of ", show::plural(h.whole, "block"), " kept");
+  if (h.blocks > 0) out += str("; recomputes ", h.recomputed, " of ", show::plural(h.blocks, "block"));
+  if (h.segment > 1) out += str(", ", h.segment, " at a time from the input of the first");
+  if (h.whole > 0) out += str("; keeps norms and activations of ", show::plural(h.whole, "block"));
   return out;
 }
 
@@ -88,6 +88,14 @@ std::string sample_text(const DataHeader& d) {
   if (d.target_tokens == 0) return str(show::plural(d.samples, "prompt"), ", ", tokens);
   return str(show::plural(d.samples, "sample"), ", ", tokens, " (",
              show::percent(static_cast<double>(d.target_tokens), static_cast<double>(d.tokens)), " trained)");
+}
+
+// Names the sequences of a step. An epoch of packed data may have fewer of them than a step could take.
+std::string sequences_text(const RunHeader& h) {
+  if (!h.data.packed) return show::plural(h.sequences_per_step, "sequence");
+  const std::int64_t packs =
+      h.data.sequences > 0 ? std::min(h.sequences_per_step, h.data.sequences) : h.sequences_per_step;
+  return show::plural(packs, "packed sequence");
 }
 
 std::string title_line(const RunHeader& h) {
@@ -110,7 +118,7 @@ std::vector<LabelledLine> header_lines(const RunHeader& h) {
   if (h.data.samples > 0 || h.data.streamed_bytes > 0) lines.push_back({"data", data_text(h.data)});
   if (h.memory.total > 0) lines.push_back({"memory", memory_text(h)});
   std::string steps = str(show::count(h.steps_per_epoch), " per epoch, ", show::count(h.steps), " in all");
-  if (h.sequences_per_step > 0) steps += "; " + show::plural(h.sequences_per_step, "sequence") + " per step";
+  if (h.sequences_per_step > 0) steps += "; " + sequences_text(h) + " per step";
   lines.push_back({"steps", steps});
   if (h.learning_rate > 0) lines.push_back({"rate", rate_text(h)});
   if (!h.ranks.empty()) lines.push_back({"ranks", h.ranks});
@@ -158,10 +166,11 @@ std::string from_to(const std::vector<double>& values) {
 
 std::string reward_text(const Course& course) {
   std::string text = from_to(course.reward);
-  if (course.alike == 0) return text;
-  text += course.alike == course.rewarded ? ": nothing was learned, since in every step"
-                                          : str("; nothing was learned in ", show::count(course.alike),
-                                                " of ", show::plural(course.rewarded, "step"), ", where");
+  if (course.equally_rewarded == 0) return text;
+  text += course.equally_rewarded == course.rewarded
+              ? ": nothing was learned, since in every step"
+              : str("; nothing was learned in ", show::count(course.equally_rewarded), " of ",
+                    show::plural(course.rewarded, "step"), ", where");
   return text + " all answers to a prompt got the same reward";
 }
 
@@ -177,7 +186,7 @@ void Course::take_rewards(const Measures& columns) {
     if (name == "reward") reward.push_back(value);
     if (name != "frac_reward_zero_std") continue;
     ++rewarded;
-    alike += value >= 1;
+    equally_rewarded += value >= 1;
   }
 }
 

@@ -15,9 +15,10 @@ struct LabelledLine {
 };
 constexpr int kLabelWidth = 9;
 
-std::string title_line(const RunHeader& header);  // ft 0.1  run.json -> outputs/gsm8k
-std::string sample_text(const DataHeader& data);  // 7,473 samples, 1.60 M tokens (41 % trained)
-std::string rate_text(const RunHeader& header);   // 1.0e-06, linear (default of dpo: training.learning_rate)
+std::string title_line(const RunHeader& header);      // ft 0.1  run.json -> outputs/gsm8k
+std::string sample_text(const DataHeader& data);      // 7,473 samples, 1.60 M tokens (41 % trained)
+std::string sequences_text(const RunHeader& header);  // 16 sequences; 1 packed sequence
+std::string rate_text(const RunHeader& header);  // 1.0e-06, linear (default of dpo: training.learning_rate)
 std::vector<LabelledLine> header_lines(const RunHeader& header);
 
 // The numbers for a step's line. The least important columns are dropped until the line fits `width` (0: no
@@ -48,7 +49,7 @@ struct Course {
   std::vector<double> reward;     // rewards of steps with rewarded answers
   // Number of steps with rewarded answers; number of those in which all answers to a prompt got the same
   // reward.
-  std::int64_t rewarded = 0, alike = 0;
+  std::int64_t rewarded = 0, equally_rewarded = 0;
 
   // Notes the rewards among a step's columns.
   void take_rewards(const Measures& columns);

@@ -34,7 +34,7 @@ AskedText prompt_of(const Json& v) {
                          return id.is_number_unsigned() && id.get<std::uint64_t>() <= INT32_MAX;
                        });
   if (!numbers)
-    Fields::refuse("prompt", "a string, a list of token ids, or a list of such, is " + json_excerpt(v));
+    Fields::refuse("prompt", "a string, a list of token ids, or a list of these, is " + json_excerpt(v));
   return {"", v.get<std::vector<std::int32_t>>()};
 }
 
@@ -102,7 +102,7 @@ void read_lengths(Fields& f, Ask& ask) {
   if (ask.chat) {
     const auto newer = f.integer("max_completion_tokens", least, INT32_MAX);
     if (newer && ask.max_tokens && *newer != *ask.max_tokens)
-      Fields::refuse("max_tokens", "max_completion_tokens says otherwise; give one of them");
+      Fields::refuse("max_tokens", "max_completion_tokens has another value; give one of them");
     if (newer) ask.max_tokens = newer;
   }
   ask.n = f.integer("n", 1, kMostAnswers).value_or(1);

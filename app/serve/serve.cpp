@@ -34,7 +34,7 @@ GenerationShape shape_of(const Answerer& a) {
   }
   if (g.max_length && *g.max_length < 2)
     throw UserError(Exit::config,
-                    "generation.max_length: the start token counts too, so that 1 leaves no answer");
+                    "generation.max_length: the start token counts too, so 1 leaves no room for an answer");
   return {{slots, g.max_length.value_or(g.max_new_tokens + 1), slots, context}, slots, context};
 }
 
@@ -60,9 +60,10 @@ class Log {
 
 void check_exposure(const ServeArgs& args) {
   if (!is_own_address(args.host) && args.key_file.empty())
-    throw UserError(Exit::config, str("--host ", printable(args.host),
-                                      ": others can reach it, so it needs a key that they have to know; give "
-                                      "--api-key-file FILE, or leave out --host"));
+    throw UserError(
+        Exit::config,
+        str("--host ", printable(args.host),
+            ": others can reach it, so it needs an API key; give --api-key-file FILE, or leave out --host"));
 }
 
 // Starts the engine with the model's weights and its adapters' weights.
@@ -125,8 +126,8 @@ Exit serve(const ServeArgs& args) {
   show_warnings(screen, a.built);
   if (a.config.generation.num_beams > 1)
     throw UserError(Exit::config,
-                    "generation.num_beams: ft serve gives out answers token by token, but beam search has "
-                    "none before its end; set generation.num_beams=1");
+                    "generation.num_beams: ft serve sends answers token by token, but beam search has no "
+                    "tokens before its end; set generation.num_beams=1");
   std::vector<lora::AdapterChoice::Named> named;
   for (const std::string& argument : args.adapters) named.push_back(adapter_named(argument));
   const std::vector<Voice> voices = make_voices(a, args.name, named);
@@ -155,7 +156,7 @@ Exit serve(const ServeArgs& args) {
                " at once of up to ", show::plural(shape.cache.capacity, "token")));
   const std::string host = args.host.find(':') == std::string::npos ? args.host : "[" + args.host + "]";
   log.line(str("listening at http://", host, ":", http.port(), "/v1",
-               key.empty() ? "" : " for those who know the key", "; Ctrl-C ends it"));
+               key.empty() ? "" : " for clients with the key", "; Ctrl-C ends it"));
   answer_until_stopped(generator, desk, stop, log);
   return Exit::done;
 }

@@ -186,8 +186,8 @@ Changes changes_since(const Checkpoint& checkpoint, const RunConfig& config, con
                                         ": this run would train another function or with another "
                                         "optimizer:",
                                         lines,
-                                        "\n  go back to the checkpoint's, give another training.output_dir "
-                                        "to begin anew, or go on in spite of it with ",
+                                        "\n  restore the checkpoint's settings, give another "
+                                        "training.output_dir to start anew, or continue nevertheless with ",
                                         shell_line({"training.resume_despite=" + listed(c.refused_names)})));
 }
 

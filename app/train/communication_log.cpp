@@ -102,7 +102,7 @@ void CommunicationLog::print_recent() {
 
 void CommunicationLog::end(const Summary&) {
   print_recent();
-  if (ranks_.empty()) return screen_.line("logging.comms_logger: one rank has nobody to talk to");
+  if (ranks_.empty()) return screen_.line("logging.comms_logger: one rank communicates with no other");
   write_file(join_path(folder_, "communication.json"), sums_->json(ranks_));
   screen_.line(str("\ncommunication of rank 0 of ", ranks_));
   std::istringstream table(sums_->table());

@@ -142,7 +142,7 @@ Begun look_at_data(Run& run, Screen& screen) {
   run.before(request, [&](Engine& engine) {
     engine.context.train = false;
     lora::Eva eva(layers, b.lora_config.eva_config, engine.grid.zero());
-    Working working(screen, "eva: looking at what linears read", "linears");
+    Working working(screen, "eva: reading the inputs of linears", "linears");
     begun = look(engine.pass(b.model()), *run.objective.objective, batches, watch, eva,
                  b.lora_config.eva_config, see, working, layers.size());
   });

@@ -32,7 +32,7 @@ void print_answers(const std::vector<Answer>& answers, std::int64_t right) {
 
 void require_answerable(const Run& run) {
   if (run.config.objective.compares())
-    throw UserError(Exit::config, "--answers: there is no one right answer where answers are compared");
+    throw UserError(Exit::config, "--answers: an objective that compares answers has no single right answer");
   if (!run.data.tokenizer)
     throw UserError(Exit::config, "--answers: the data is tokens already, so there is no text to answer");
 }

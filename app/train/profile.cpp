@@ -52,10 +52,9 @@ Exit profile(const ProfileArgs& args) {
   Run run(config);
   const Ranks& ranks = run.ranks;
   if (ranks.grid.pipeline > 1)
-    throw UserError(
-        Exit::config,
-        "distributed.pipeline_parallel_size: ft profile knows of one micro-batch at a time; leave it "
-        "out, or look at ft train --trace");
+    throw UserError(Exit::config,
+                    "distributed.pipeline_parallel_size: ft profile measures one micro-batch at a time; "
+                    "leave it out, or use ft train --trace");
   Screen screen(Screen::standard_error(run.progress()));
   run.build(screen);
   if (ranks.root()) run.observe(profiler(run, args.json));

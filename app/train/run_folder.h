@@ -26,12 +26,12 @@ class RunFolder {
   // Throws UserError (config) if the folder holds a run that is neither resumed nor overwritten; if the run
   // to be overwritten is an input of this run; if the path cannot be a folder, or is the model's or the
   // adapter's folder; or if another run is running in it. Throws UserError (checkpoint) if the checkpoint to
-  // resume from is missing or damaged, or has another function or optimizer. Writes nothing yet. Only the root
-  // checks, creates and writes; the other ranks read.
+  // resume from is missing or damaged, or has another function or optimizer. Writes nothing yet. Only the
+  // root checks, creates and writes; the other ranks read.
   RunFolder(const RunConfig&, bool overwrite, bool root);
 
-  // Tells every rank the checkpoint that the root found. Every rank calls it. Throws UserError (checkpoint) on
-  // a rank that cannot read it.
+  // Tells every rank the checkpoint that the root found. Every rank calls it. Throws UserError (checkpoint)
+  // on a rank that cannot read it.
   void agree_on_checkpoint(Communicator&);
   // Returns the checkpoint that training.resume_from_checkpoint means; null: a fresh start. Call it after
   // agree_on_checkpoint().

@@ -148,25 +148,22 @@ class ZeroVerification {
         config_(load_config(args.config, args.settings())),
         staged_(config_.training.output_dir + ".verify-zero") {
     if (config_.distributed.tensor_parallel_size > 1)
-      throw UserError(
-          Exit::config,
-          "distributed.tensor_parallel_size: ft verify zero compares ZeRO's stages by its formulas, "
-          "which know of no parts of layers; leave it out");
+      throw UserError(Exit::config,
+                      "distributed.tensor_parallel_size: ft verify zero compares ZeRO's stages by its "
+                      "formulas, which do not cover split layers; leave it out");
     if (config_.distributed.expert_parallel_size > 1)
-      throw UserError(
-          Exit::config,
-          "distributed.expert_parallel_size: ft verify zero compares ZeRO's stages by its formulas, "
-          "which know of no rows that travel; leave it out");
+      throw UserError(Exit::config,
+                      "distributed.expert_parallel_size: ft verify zero compares ZeRO's stages by its "
+                      "formulas, which do not cover rows that ranks send to experts; leave it out");
     if (config_.training.optim == &optimizers::kOneBitAdam)
       throw UserError(Exit::config,
-                      "training.optim: onebit_adam trains otherwise with every number of ranks, so ft verify "
-                      "zero has nothing to compare; choose adamw");
+                      "training.optim: onebit_adam gives other results with every number of ranks, so ft "
+                      "verify zero has nothing to compare; choose adamw");
     const ZeroConfig& z = config_.zero_optimization;
     if (z.zero_quantized_weights || z.zero_quantized_gradients)
-      throw UserError(
-          Exit::config,
-          "zero_optimization.zero_quantized_*: what is rounded on the way trains otherwise, so ft "
-          "verify zero has nothing to compare; leave it out");
+      throw UserError(Exit::config,
+                      "zero_optimization.zero_quantized_*: rounding before sending changes the results, so "
+                      "ft verify zero has nothing to compare; leave it out");
     for (const int n : args.ranks) common_ = std::lcm(common_, grid_of(n).data);
   }
 
@@ -175,7 +172,7 @@ class ZeroVerification {
     screen_.line(str(args_.steps, " steps under each stage; losses may differ by ",
                      show::digits(bound_of(config_)), " where sums have another order; parameters of up to ",
                      show::count(static_cast<std::int64_t>(z.stage3_param_persistence_threshold)),
-                     " elements stay whole under stage 3"));
+                     " elements are not sharded under stage 3"));
     std::cout << "ranks  stage     loss, vs the first row      weights             states, by formula      "
                  "sent per step, by formula  from and to files"
               << std::endl;
@@ -193,7 +190,7 @@ class ZeroVerification {
       }
     }
     if (good) return Exit::done;
-    throw UserError(Exit::mismatch, "values marked with ! differ from what ZeRO guarantees");
+    throw UserError(Exit::mismatch, "values marked with ! differ from ZeRO's guarantees");
   }
 
  private:

@@ -30,10 +30,10 @@ constexpr Flag kChat[] = {
     {"lr_scheduler_type", text, same, "training.lr_scheduler_type", ""},
     {"num_warmup_steps", whole, same, "training.warmup_steps", ""},
     {"output_dir", text, same, "training.output_dir", ""},
-    {"seed", whole, same, "training.seed", "random numbers are ft's own: other ones than PyTorch's"},
-    {"local_rank", whole, no_effect, "", "a rank is told its number in the environment"},
+    {"seed", whole, same, "training.seed", "random numbers are ft's own and differ from PyTorch's"},
+    {"local_rank", whole, no_effect, "", "a rank gets its number from the environment"},
     {"gradient_checkpointing", toggle, same, "training.gradient_checkpointing",
-     "auto recomputes only what memory asks for"},
+     "auto recomputes only as much as the memory requires"},
     {"dropout", number, refused, "", "write it into the config.json of the model's folder; LLaMA has none"},
     {"disable_dropout", toggle, no_effect, "", "LLaMA has none; others keep that of their config.json"},
     {"offload", toggle, own,
@@ -126,7 +126,7 @@ void choose_adapter(const Given& given, Draft& draft) {
       if (row.flag == flag && dim <= 0) {
         row.verdict = "no_effect";
         row.to.clear();
-        row.why = "without --lora_dim the whole model is trained";
+        row.why = "without --lora_dim the complete model is trained";
       }
   };
   for (const char* flag :
@@ -134,10 +134,9 @@ void choose_adapter(const Given& given, Draft& draft) {
     lora_only(flag);
   if (dim <= 0) return;
   if (!given.on("only_optimize_lora"))
-    wrong_flag(
-        "lora_dim",
-        "without --only_optimize_lora the whole model is trained besides, which ft does not do; add it, "
-        "or leave --lora_dim out");
+    wrong_flag("lora_dim",
+               "without --only_optimize_lora the complete model is trained too, which ft does not do; add "
+               "it, or leave --lora_dim out");
   draft.set("finetuning_type", "lora");
   draft.set("lora.r", given.at("lora_dim"));
   draft.set("lora.lora_alpha", 1);

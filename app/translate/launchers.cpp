@@ -14,7 +14,7 @@ using enum Fate;
 using Names = std::vector<std::string>;
 
 constexpr const char* kRendezvous = "give --master_addr and --master_port";
-constexpr const char* kLocal = "a rank is told its number in the environment";
+constexpr const char* kLocal = "a rank gets its number from the environment";
 
 constexpr Flag kDeepSpeed[] = {
     {"num_gpus", whole, same, "ft launch --num_gpus", ""},
@@ -63,7 +63,7 @@ constexpr Flag kAccelerate[] = {
     {"gradient_accumulation_steps", whole, same, "training.gradient_accumulation_steps", ""},
     {"gradient_clipping", number, same, "training.max_grad_norm", ""},
     {"mixed_precision", text, own, "training.bf16, training.fp16", ""},
-    {"config_file", text, refused, "", "write what it says as flags of accelerate launch, or into run.json"},
+    {"config_file", text, refused, "", "write its settings as flags of accelerate launch, or into run.json"},
     {"use_deepspeed", toggle, no_effect, "", "ranks and ZeRO stages need no DeepSpeed"},
     {"multi_gpu", toggle, no_effect, "", kLocal},
     {"num_cpu_threads_per_process", whole, no_effect, "", "each rank has cores of its own"},
@@ -95,7 +95,7 @@ std::vector<Flag> others_of_deepspeed() {
     const ValueKind kind = *f.type ? text : toggle;
     all.push_back({f.names + names.find("--") + 2, kind, f.refused ? refused : no_effect, "", f.why});
   }
-  static constexpr Flag kQuiet{"q", toggle, no_effect, "", "ft launch only says what goes wrong"};
+  static constexpr Flag kQuiet{"q", toggle, no_effect, "", "ft launch prints only errors"};
   all.push_back(kQuiet);
   return all;
 }
@@ -142,8 +142,8 @@ void take_environment(Names& words, Draft& draft) {
         name == "NCCL_TIMEOUT" || name == "NCCL_BLOCKING_WAIT" || name == "NCCL_ASYNC_ERROR_HANDLING";
     const bool kept =
         (name.starts_with("NCCL_") && !torch) || name.starts_with("CUDA_") || name == "LD_LIBRARY_PATH";
-    const char* why =
-        torch ? "that is PyTorch's; distributed.timeout_s says how long ranks wait" : "nothing here reads it";
+    const char* why = torch ? "that is PyTorch's; distributed.timeout_s limits the time that ranks wait"
+                            : "no part of ft reads it";
     draft.rows.push_back({name, kept ? word.substr(name.size() + 1) : "(not shown)",
                           kept ? "honoured" : "no_effect", kept ? "the environment" : "", kept ? "" : why});
     if (kept) draft.environment.push_back(word);

@@ -31,16 +31,17 @@ constexpr Flag kTranslation[] = {
     {"validation_file", text, own, "data.eval_datasets[].path", ""},
     {"test_file", text, no_effect, "",
      "afterwards: ft generate --model OUTPUT_DIR --input FILE --output FILE"},
-    {"overwrite_cache", boolean, no_effect, "", "what ft prepares is never out of date"},
+    {"overwrite_cache", boolean, no_effect, "", "ft's prepared data is never out of date"},
     {"preprocessing_num_workers", whole, same, "data.preprocessing_num_workers", "threads"},
     {"max_source_length", whole, same, "data.max_source_length", ""},
     {"max_target_length", whole, same, "data.max_target_length", ""},
     {"val_max_target_length", whole, same, "generation.max_length", "answers' length, with the start token"},
     {"pad_to_max_length", boolean, no_effect, "", "ft does not pad; the result is the same"},
-    {"max_train_samples", whole, own, "data.datasets[].max_samples", "the first n, as there"},
-    {"max_eval_samples", whole, own, "data.eval_datasets[].max_samples", "the first n, as there"},
+    {"max_train_samples", whole, own, "data.datasets[].max_samples", "the first n, as in run_translation.py"},
+    {"max_eval_samples", whole, own, "data.eval_datasets[].max_samples",
+     "the first n, as in run_translation.py"},
     {"max_val_samples", whole, own, "data.eval_datasets[].max_samples", "its old name"},
-    {"max_predict_samples", whole, no_effect, "", "ft generate answers what its input holds"},
+    {"max_predict_samples", whole, no_effect, "", "ft generate answers all rows of its input"},
     {"num_beams", whole, same, "generation.num_beams", ""},
     {"ignore_pad_token_for_loss", boolean, no_effect, "", "ft does not pad"},
     {"forced_bos_token", text, refused, "", "give its number: generation.forced_bos_token_id"},
@@ -76,7 +77,7 @@ std::string usual_prefix(const Given& given) {
 void warn_of_mistakes(const Given& given, bool evaluates, Draft& draft) {
   const bool t5 = is_t5(given.text("model_name_or_path"));
   if (t5 && !given.has("source_prefix"))
-    draft.warnings.push_back("T5 learnt its tasks by a prefix, and there is none; add --source_prefix '" +
+    draft.warnings.push_back("T5 learnt its tasks by a prefix, and none is given; add --source_prefix '" +
                              usual_prefix(given) + "'");
   if (t5 && given.on("fp16"))
     draft.warnings.emplace_back(

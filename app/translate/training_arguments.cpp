@@ -11,10 +11,10 @@ namespace {
 using enum ValueKind;
 using enum Fate;
 
-constexpr const char* kHub = "ft does not talk to the Hugging Face Hub";
+constexpr const char* kHub = "ft does not connect to the Hugging Face Hub";
 constexpr const char* kLoader = "ft has no loader processes: samples are tokenized ahead, in memory";
 constexpr const char* kTorch = "there is no PyTorch to set up";
-constexpr const char* kMetrics = "what metrics are given to is part of ft";
+constexpr const char* kMetrics = "ft computes the metrics itself";
 constexpr const char* kFsdp = "type zero_optimization.stage=3, which shards as FSDP does";
 
 constexpr Flag kTraining[] = {
@@ -22,12 +22,11 @@ constexpr Flag kTraining[] = {
     {"output_dir", text, same, "training.output_dir", ""},
     {"overwrite_output_dir", boolean, own, "ft train --overwrite", ""},
     {"do_train", boolean, own, "ft train", "without it: ft eval"},
-    {"do_eval", boolean, own, "evaluation.eval_strategy",
-     "epoch where nothing else is said: also after the last step"},
+    {"do_eval", boolean, own, "evaluation.eval_strategy", "default: epoch, also after the last step"},
     {"do_predict", boolean, no_effect, "",
      "afterwards: ft generate --model OUTPUT_DIR --input FILE --output FILE"},
     {"resume_from_checkpoint", text, own, "training.resume_from_checkpoint", ""},
-    {"seed", whole, same, "training.seed", "random numbers are ft's own: other ones than PyTorch's"},
+    {"seed", whole, same, "training.seed", "random numbers are ft's own and differ from PyTorch's"},
     {"data_seed", whole, same, "data.data_seed", ""},
     {"full_determinism", boolean, same, "training.full_determinism", "always so"},
     {"run_name", text, same, "logging.run_name", ""},
@@ -61,17 +60,17 @@ constexpr Flag kTraining[] = {
     // precision and memory
     {"bf16", boolean, same, "training.bf16", ""},
     {"fp16", boolean, same, "training.fp16", ""},
-    {"tf32", boolean, no_effect, "", "products in float32 stay whole"},
+    {"tf32", boolean, no_effect, "", "products in float32 keep float32's precision"},
     {"bf16_full_eval", boolean, no_effect, "", "evaluations compute in the type of training"},
     {"fp16_full_eval", boolean, no_effect, "", "evaluations compute in the type of training"},
     {"fp16_opt_level", text, no_effect, "", "that is Apex's"},
     {"fp16_backend", text, no_effect, "", "that is PyTorch's or Apex's"},
     {"half_precision_backend", text, no_effect, "", "that is PyTorch's or Apex's"},
     {"gradient_checkpointing", boolean, same, "training.gradient_checkpointing",
-     "auto recomputes only what memory asks for"},
+     "auto recomputes only as much as the memory requires"},
     {"gradient_checkpointing_kwargs", text, no_effect, "", "there is one way to recompute here"},
     {"auto_find_batch_size", boolean, refused_on, "",
-     "ft plan says what fits before anything runs; ft tune searches"},
+     "ft plan says before the run whether it fits; ft tune searches"},
     {"torch_empty_cache_steps", whole, no_effect, "", "all memory is reserved before the first step"},
     {"use_cache", boolean, no_effect, "", "training keeps no cache of keys and values"},
     {"use_cpu", boolean, own, "device", ""},
@@ -105,13 +104,13 @@ constexpr Flag kTraining[] = {
     {"batch_eval_metrics", boolean, no_effect, "", kMetrics},
     {"include_for_metrics", texts, no_effect, "", kMetrics},
     {"include_inputs_for_metrics", boolean, no_effect, "", kMetrics},
-    {"prediction_loss_only", boolean, no_effect, "", "evaluation.metrics says what is measured"},
-    {"label_names", texts, no_effect, "", "the labels are those of data.datasets[].type"},
+    {"prediction_loss_only", boolean, no_effect, "", "evaluation.metrics chooses the metrics"},
+    {"label_names", texts, no_effect, "", "the labels come from data.datasets[].type"},
     // checkpoints
     {"save_strategy", text, same, "checkpointing.save_strategy", ""},
     {"save_steps", number, same, "checkpointing.save_steps", ""},
     {"save_total_limit", whole, same, "checkpointing.save_total_limit", ""},
-    {"save_only_model", boolean, refused_on, "", "a checkpoint holds what resuming needs"},
+    {"save_only_model", boolean, refused_on, "", "a checkpoint holds all state that resuming needs"},
     {"save_safetensors", boolean, no_effect, "", "always so"},
     {"save_on_each_node", boolean, refused_on, "",
      "ranks write one checkpoint, to a folder that all machines share"},
@@ -153,7 +152,7 @@ constexpr Flag kTraining[] = {
     {"dispatch_batches", boolean, no_effect, "", "every rank reads its own samples"},
     {"accelerator_config", text, refused, "", "there is no Accelerate here"},
     // ranks
-    {"local_rank", whole, no_effect, "", "a rank is told its number in the environment"},
+    {"local_rank", whole, no_effect, "", "a rank gets its number from the environment"},
     {"ddp_backend", text, same, "distributed.backend", ""},
     {"ddp_timeout", whole, same, "distributed.timeout_s", ""},
     {"ddp_find_unused_parameters", boolean, no_effect, "", "a parameter without a gradient holds nothing up"},

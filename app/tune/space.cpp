@@ -111,7 +111,7 @@ class SpaceReader {
                                         d.expert_parallel_size >
                                     1)
       refuse("distributed.{data,sequence,tensor,pipeline,expert}_parallel_size",
-             "trials vary the ranks, all of them data's; leave it out");
+             "trials vary only the number of data-parallel ranks; leave it out");
     for (const std::string& assignment : overrides) override_setting(typed_, assignment);
     choose_dimensions(cores);
   }

@@ -42,7 +42,7 @@ Batcher::Batcher(Dataset data, const BatcherOptions& options) : data_(std::move(
                         whole || options_.packing == PackingStrategy::wrapped ? INT64_MAX : options_.pack_to);
   const std::int64_t longest = whole ? data_.longest() : 0;
   require(options_.pad_to == 0 || std::max(longest, options_.pack_to) <= options_.pad_to,
-          "rows are longer than what they are padded to");
+          "rows are longer than their padded length");
   rows_ = static_cast<std::int64_t>(plan(0)->size());
 }
 

@@ -75,7 +75,7 @@ void require_chats(const FormatContext& context, const RowFormat& rows,
   for (const std::string_view name : context.chat_settings())
     if (std::find(columns.begin(), columns.end(), name) == columns.end())
       throw UserError(Exit::config, str("data.", name, ": has no effect on rows of type ", rows.name, " (",
-                                        context.setting, "), which are no conversations; take it out"));
+                                        context.setting, "), which are not conversations; take it out"));
 }
 
 void require_source_and_target(const FormatContext& context, const RowFormat& rows) {

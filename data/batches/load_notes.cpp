@@ -111,7 +111,7 @@ std::vector<std::string> notes_of(const Dataset& data, const LoadCounts& counts,
             " turns): ", counts.lost.text()));
   if (counts.unopened.count > 0)
     notes.push_back(
-        str("the chat template's generation prompt is no beginning of ", counts.unopened.count, " of ",
+        str("the chat template's generation prompt is not the beginning of ", counts.unopened.count, " of ",
             counts.turns,
             " answers; they are trained from the first token that differs: ", counts.unopened.text()));
   if (counts.turns > 0 && counts.closed == 0 && config.train_on_eos != TrainOnEos::none)

@@ -189,7 +189,7 @@ bool SampleReader::fit_answers(Sample& sample, const Place& at) {
   if (config_.truncation == Truncation::error || context_.rows.kind == RowKind::rollout)
     at.fail(
         str(size, " tokens; data.max_seq_length is ", most, " and ",
-            context_.rows.kind == RowKind::rollout ? "rollouts are used whole" : "data.truncation is error"));
+            context_.rows.kind == RowKind::rollout ? "rollouts are never cut" : "data.truncation is error"));
   const auto prompt =
       std::find_if(sample.labels.begin(), sample.labels.end(), [](std::int32_t l) { return l != kIgnored; }) -
       sample.labels.begin();

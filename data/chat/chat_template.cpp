@@ -140,7 +140,9 @@ ChatTemplate::ChatTemplate(const std::optional<std::string>& setting, const fs::
     if (it == own.end())
       throw UserError(Exit::config, str("data.chat_template: \"", printable(*setting, 60),
                                         "\" is not a chat format; there are ", kChatFormats,
-                                        own.empty() ? "" : ", and the model's templates: " + listed(own)));
+                                        own.empty() ? ""
+                                                    : ", and the model's templates: " + listed(own) +
+                                                          "; leave the setting out for the model's default"));
     add(it->first, it->second, folder, Exit::input, name + ": chat_template " + printable(it->first, 40));
     return;
   }
@@ -176,7 +178,8 @@ void require_plain(const ChatInputs& with) {
                        : !with.kwargs.is_null() ? "chat_template_kwargs"
                                                 : nullptr;
   if (beside)
-    throw std::invalid_argument(str(beside, ": ft's chat formats have none; the model's own template may"));
+    throw std::invalid_argument(
+        str(beside, ": ft's chat formats do not use it; the model's own template may"));
 }
 
 const TurnWriter& ChatTemplate::writer(const ChatInputs& with) const {

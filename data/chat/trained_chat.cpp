@@ -79,7 +79,7 @@ std::string reason(const ChatTurns& turns, const WantedTurns& wanted, const Trai
     return str("message ", found.lost.front(), ": the chat template writes it in another way when more ",
                "messages follow, or not at all");
   return str("message ", first(wanted.trained),
-             marks ? ": the chat template's {% generation %} blocks have nothing of it" : ": it is empty");
+             marks ? ": the chat template's {% generation %} blocks do not contain it" : ": it is empty");
 }
 
 // Throws UserError (input) for a message of an unusual role that the template ignores: its content does not
@@ -120,7 +120,7 @@ std::optional<bool> said_trained(const Json& message, const std::string& where, 
 void require_no_choice(const ChatTemplate& chat, const DataConfig& config) {
   if (!chat.marks()) return;
   const char* why =
-      "the chat template's {% generation %} blocks say what is trained; leave it at its default";
+      "the chat template's {% generation %} blocks choose the trained tokens; leave it at its default";
   if (config.roles_to_train != DataConfig().roles_to_train)
     throw UserError(Exit::config, str("data.roles_to_train: ", why));
   if (config.train_on_eos != DataConfig().train_on_eos)

@@ -76,7 +76,7 @@ void check_curriculum(const DataEfficiencyConfig& c, const Refuse& refuse) {
   if (m.seqlen.given() && !chooses_samples(m.seqlen) && m.seqlen_reshape.given())
     refuse(kMetrics + ": seqlen and seqlen_reshape cut the same samples; give one of them");
   if (!m.seqlen.given() && !m.seqlen_reshape.given() && !m.vocabularyrarity.given())
-    refuse(kMetrics + ": name what makes samples difficult: seqlen, seqlen_reshape or vocabularyrarity");
+    refuse(kMetrics + ": name a metric of difficulty: seqlen, seqlen_reshape or vocabularyrarity");
 }
 
 void check_random_ltd(const RandomLtdConfig& c, const Refuse& refuse) {

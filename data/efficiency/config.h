@@ -59,16 +59,15 @@ struct CurriculumMetricConfig {
   bool given() const { return *this != CurriculumMetricConfig{}; }
   void fields(auto& f) {
     f("difficulty_type", difficulty_type,
-      "Difficulties are values of the metric, or percentiles of the samples, of which max_difficulty is all; "
-      "null: values.");
+      "Unit of difficulties: values of the metric, or percentiles of the samples (max_difficulty is then all "
+      "samples); null: value.");
     f("clustering_type", clustering_type,
-      "Samples that are too difficult yet are cut (single_cluster), or others chosen (schedule_based); null: "
-      "vocabularyrarity chooses, the others cut.");
+      "Treatment of samples that are still too difficult: cut them (single_cluster), or choose others "
+      "(schedule_based); null: vocabularyrarity chooses, other metrics cut.");
     f("min_difficulty", min_difficulty, "Difficulty of the first steps.", at_least(1));
-    f("max_difficulty", max_difficulty, "Difficulty at the end of the schedule and from there on.",
-      at_least(1));
-    f("schedule_type", schedule_type, "How the difficulty grows with the steps.");
-    f("schedule_config", schedule_config, "The numbers of the schedule.");
+    f("max_difficulty", max_difficulty, "Difficulty at the end of the schedule and after it.", at_least(1));
+    f("schedule_type", schedule_type, "Growth of the difficulty with the steps.");
+    f("schedule_config", schedule_config, "Parameters of the schedule.");
   }
 };
 
@@ -85,9 +84,10 @@ struct CurriculumMetrics {
     f("seqlen", seqlen,
       "Length of a sample in tokens: longer ones are cut to their first tokens, or not chosen yet.");
     f("seqlen_reshape", seqlen_reshape,
-      "The same, but longer ones are cut into several sequences, so that no token is left out.");
+      "Length of a sample in tokens: longer ones are split into several sequences, so that no token is "
+      "lost.");
     f("vocabularyrarity", vocabularyrarity,
-      "How rare a sample's tokens are in the data: samples of rarer ones are not chosen yet.");
+      "Rarity of a sample's tokens in the data: samples with rarer tokens are not chosen yet.");
   }
 };
 
@@ -96,8 +96,8 @@ struct CurriculumConfig {
   CurriculumMetrics curriculum_metrics;
 
   void fields(auto& f) {
-    f("enabled", enabled, "Begin with what is easy.");
-    f("curriculum_metrics", curriculum_metrics, "What makes a sample difficult.");
+    f("enabled", enabled, "Begin with easy samples.");
+    f("curriculum_metrics", curriculum_metrics, "Measures of a sample's difficulty.");
   }
 };
 
@@ -127,7 +127,7 @@ struct RandomLtdScheduleNumbers {
 
   void fields(auto& f) {
     f("require_steps", require_steps, "Steps from min_value to max_value.", at_least(1));
-    f("seq_per_step", seq_per_step, "The number is a multiple of this, rounded down.", at_least(1));
+    f("seq_per_step", seq_per_step, "Multiple to which the number is rounded down.", at_least(1));
   }
 };
 
@@ -138,9 +138,10 @@ struct RandomLtdScheduleConfig {
 
   void fields(auto& f) {
     f("min_value", min_value, "Tokens of each sequence that the first step keeps.", at_least(1));
-    f("max_value", max_value, "The same at the end of the schedule and from there on.", at_least(1));
-    f("schedule_type", schedule_type, "How the number grows with the steps.", only_default());
-    f("schedule_config", schedule_config, "The numbers of the schedule.");
+    f("max_value", max_value,
+      "Tokens of each sequence that are kept at the end of the schedule and after it.", at_least(1));
+    f("schedule_type", schedule_type, "Growth of the number with the steps.", only_default());
+    f("schedule_config", schedule_config, "Parameters of the schedule.");
   }
 };
 
@@ -152,12 +153,13 @@ struct RandomLtdConfig {
   RandomLtdScheduleConfig random_ltd_schedule;
 
   void fields(auto& f) {
-    f("enabled", enabled, "In training some layers see only a random part of each sequence (random-LTD).");
+    f("enabled", enabled, "Skip a random part of each sequence in some layers, in training (random-LTD).");
     f("total_layer_num", total_layer_num, "Layers of the model, or of T5's stack.", at_least(0));
-    f("random_ltd_layer_num", random_ltd_layer_num, "How many of them drop tokens.", at_least(0));
-    f("random_ltd_layer_id", random_ltd_layer_id, "Which of them do, from 0.", at_least(0));
+    f("random_ltd_layer_num", random_ltd_layer_num, "Number of layers that drop tokens.", at_least(0));
+    f("random_ltd_layer_id", random_ltd_layer_id, "Indexes of the layers that drop tokens, from 0.",
+      at_least(0));
     f("model_type", model_type, "T5: the stack whose layers drop tokens. Other models are decoders.");
-    f("random_ltd_schedule", random_ltd_schedule, "How many tokens are kept.");
+    f("random_ltd_schedule", random_ltd_schedule, "Number of tokens that are kept.");
   }
 };
 
@@ -180,8 +182,8 @@ struct DataEfficiencyConfig {
   void fields(auto& f) {
     f("enabled", enabled, "Use data_sampling and data_routing.");
     f("seed", seed, "Seed for the samples that a curriculum chooses; null: data.data_seed.", at_least(0));
-    f("data_sampling", data_sampling, "Which samples, and how much of them, a step trains on.");
-    f("data_routing", data_routing, "Which tokens go through which layers.");
+    f("data_sampling", data_sampling, "Choice of samples for a step, and of the part of each.");
+    f("data_routing", data_routing, "Choice of tokens for each layer.");
   }
 };
 

@@ -41,7 +41,7 @@ std::string front_matter(const std::string& card) {
 std::vector<std::string> texts_of(const Json& value, const std::string& where) {
   std::vector<std::string> texts;
   const auto add = [&](const Json& v) {
-    if (!v.is_string()) throw UserError(Exit::input, where + " is no path and no list of paths");
+    if (!v.is_string()) throw UserError(Exit::input, where + " is neither a path nor a list of paths");
     texts.push_back(v.get<std::string>());
     if (texts.back().find("://") != std::string::npos)
       throw UserError(Exit::input, str(where, " is an address (", printable(texts.back(), 80),

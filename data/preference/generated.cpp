@@ -28,7 +28,7 @@ GeneratedAnswers::GeneratedAnswers(Dataset prompts, const GeneratedOptions& opti
   if (options.batches % options.step != 0)
     throw UserError(Exit::config,
                     "objective.steps_per_generation: must be a multiple of "
-                    "training.gradient_accumulation_steps, so that steps are whole");
+                    "training.gradient_accumulation_steps, so that every step is complete");
   generations_ = prompts_.size() / (answers() / options.group);
   if (generations_ == 0)
     throw UserError(Exit::input, str("the data has ", prompts_.size(), " prompts, and a generation takes ",

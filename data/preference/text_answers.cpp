@@ -84,8 +84,8 @@ class TextAnswers : public Format {
       const std::string where = str(printable(name), "[", i, "]");
       if (said_trained(messages[i], where, at) == false)
         at.fail(where +
-                ": \"weight\": 0 and \"train\": false have no effect, because answers are compared "
-                "whole; take the key out, or the row");
+                ": \"weight\": 0 and \"train\": false have no effect, because complete answers are compared; "
+                "take the key out, or the row");
     }
     return messages;
   }

@@ -80,12 +80,12 @@ const GgufCut& cut_of(const TokenizerKeys& keys) {
   const std::string name = keys.text("pre");
   if (name.empty())
     keys.refuse(
-        "tokenizer.ggml.pre is missing, and nothing else tells how texts are cut; convert the model again "
-        "with a newer llama.cpp");
+        "tokenizer.ggml.pre is missing, and no other key names the way to split texts; convert the model "
+        "again with a newer llama.cpp");
   const GgufCut* cut = find_gguf_cut(name);
   if (!cut)
-    keys.refuse(str("tokenizer.ggml.pre is ", printable(name), "; ft cuts texts as ", gguf_cut_names(),
-                    " and their kin do (docs/generation.md)"));
+    keys.refuse(str("tokenizer.ggml.pre is ", printable(name), "; ft splits texts as ", gguf_cut_names(),
+                    " and related models do (docs/generation.md)"));
   return *cut;
 }
 

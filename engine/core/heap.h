@@ -29,7 +29,8 @@ class Heap {
     return memory_.get() + at;
   }
   void give_back(const std::byte* taken) {
-    require(taken_.erase(taken - memory_.get()) == 1, "what is given back to the heap was not taken");
+    require(taken_.erase(taken - memory_.get()) == 1,
+            "memory that is returned to the heap was not taken from it");
   }
   // Bytes of its memory. For an endless heap: the bytes that would have been enough.
   std::int64_t size() const { return capacity_ == kEndless ? peak_ : capacity_; }

@@ -48,11 +48,9 @@ Buffer reserve(std::int64_t bytes) {
   require(bytes >= 0, "reserve: a negative size");
   const std::int64_t available = available_memory();
   const auto refuse = [&](const std::string& found) {
-    throw UserError(
-        Exit::memory,
-        str("not enough memory: ", amount(bytes), " are needed at once, ", found,
-            "; use shorter or fewer sequences in a batch, bf16, or gradient_checkpointing (`ft plan` "
-            "says what a run needs)"));
+    throw UserError(Exit::memory, str("not enough memory: ", amount(bytes), " are needed at once, ", found,
+                                      "; use shorter or fewer sequences in a batch, bf16, or "
+                                      "gradient_checkpointing (`ft plan` shows the memory of a run)"));
   };
   // Refuses more than is available: the system would promise it, and kill the process when it is used.
   if (bytes > available) refuse(str(amount(available), " are available"));

@@ -93,7 +93,7 @@ Buffer host_memory(std::int64_t bytes, bool pinned) {
     p = nullptr;
   if (!p)
     throw UserError(Exit::memory, str("the host has no ", bytes >> 20, " MiB of ", pinned ? "pinned " : "",
-                                      "memory for what is offloaded; ",
+                                      "memory for offloaded data; ",
                                       pinned ? "pin_memory=false needs less of the kernel, " : "",
                                       "device nvme uses files"));
   std::memset(p, 0, size);

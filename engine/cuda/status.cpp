@@ -11,7 +11,7 @@ void check(cudaError_t status, const char* what) {
     throw UserError(Exit::memory,
                     str("the GPU does not have enough memory (", what,
                         "); use shorter or fewer sequences in a batch, bf16, quantization.load_in_4bit or "
-                        "gradient_checkpointing (`ft plan` says what a run needs)"));
+                        "gradient_checkpointing (`ft plan` shows the memory of a run)"));
   throw UserError(Exit::hardware, str("CUDA failed in ", what, ": ", cudaGetErrorString(status)));
 }
 

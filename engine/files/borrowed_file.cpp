@@ -54,10 +54,9 @@ Transfer BorrowedFile::around(std::int64_t at, std::int64_t bytes, std::byte* da
 
 void BorrowedFile::check() const {
   if (state_of(usual_.fd) == state_) return;
-  throw UserError(Exit::input,
-                  str(printable(usual_.name),
-                      ": has changed since this run opened it; the run reads frozen weights from "
-                      "there. Leave the model's files alone while it lasts"));
+  throw UserError(Exit::input, str(printable(usual_.name),
+                                   ": has changed since this run opened it; the run reads frozen weights "
+                                   "from it. Do not change the model's files during a run"));
 }
 
 }  // namespace ft

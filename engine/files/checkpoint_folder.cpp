@@ -114,7 +114,7 @@ CheckpointWriter::CheckpointWriter(const std::string& output_dir, std::int64_t s
     : path_(checkpoint_path(output_dir, step)), step_(step), staged_(path_) {}
 
 std::string CheckpointWriter::commit(const Json& about) {
-  require(about.is_object(), "what a checkpoint is about must be an object");
+  require(about.is_object(), "the description of a checkpoint must be an object");
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(path())) {
     require(entry.is_regular_file(), "a checkpoint holds files only");

@@ -65,16 +65,16 @@ struct GenerationConfig {
     f("min_new_tokens", min_new_tokens, "Shortest answer, in tokens.", at_least(0));
     f("min_length", min_length, "Instead of min_new_tokens: shortest prompt and answer together.",
       at_least(0));
-    f("no_repeat_ngram_size", no_repeat_ngram_size, "No sequence of this many tokens occurs twice; 0: off.",
-      at_least(0));
-    f("early_stopping", early_stopping, "Beam search: when to stop.");
+    f("no_repeat_ngram_size", no_repeat_ngram_size,
+      "Length of token sequences that may not occur twice; 0: off.", at_least(0));
+    f("early_stopping", early_stopping, "Beam search: condition for its end, as in transformers.");
     f("stop_strings", stop_strings, "Strings that end an answer.");
     f("forced_bos_token_id", forced_bos_token_id, "Encoder-decoders: first token of every answer.",
       at_least(0));
     f("forced_eos_token_id", forced_eos_token_id, "Last token of an answer that reaches its longest length.",
       at_least(0));
     f("seed", seed, "Sampling: seed of the random number generator.", at_least(0));
-    f("batch_size", batch_size, "Answers computed at once; does not change them.", at_least(1),
+    f("batch_size", batch_size, "Answers computed at once; the answers do not depend on it.", at_least(1),
       at_most(1024));
   }
 };

@@ -166,7 +166,7 @@ void SelfAttention::share_rows(std::int64_t ranks, SequenceSharing by) const {
         str(setting, ranks, " ranks cannot share ", heads.query, " heads (num_attention_heads) and ",
             heads.key_value,
             " key/value heads (num_key_value_heads) evenly\n  set distributed.sequence_parallel_type "
-            "to ring, which leaves heads whole; sizes that would do: ",
+            "to ring, which does not split heads; sizes that would do: ",
             sizes));
   }
 }

@@ -47,37 +47,41 @@ struct SparseAttentionConfig {
   std::int64_t num_sliding_window_blocks = 3;
 
   void fields(auto& f) {
-    f("mode", mode, "Which blocks of pairs attention computes; dense: all.");
+    f("mode", mode, "Pattern of the blocks of pairs that attention computes; dense: all blocks.");
     f("block", block, "Tokens of a block: 16, 32, 64 or 128.", at_least(16), at_most(128));
     f("max_seq_length", max_seq_length,
-      "Tokens that the layout is made for; shorter sequences use its corner, longer ones are refused.",
+      "Longest sequence of the layout, in tokens; shorter sequences use its first blocks, longer ones are "
+      "refused.",
       at_least(1), at_most(1 << 22));
     f("different_layout_per_head", different_layout_per_head,
-      "fixed, variable, bigbird: every head has its own global or random blocks.");
+      "fixed, variable, bigbird: give every head its own global or random blocks.");
     f("attention", attention,
-      "null: as the model's attention is, unidirectional in decoders and bidirectional in T5's encoder.");
+      "Direction of attention; null: the model's, unidirectional in decoders and bidirectional in T5's "
+      "encoder.");
     f("num_local_blocks", num_local_blocks, "fixed: blocks of a local window.", at_least(1),
       at_most(kMostBlocks));
     f("num_global_blocks", num_global_blocks,
-      "fixed: blocks of each window that all later ones see; bigbird: first blocks that all see.",
+      "fixed: blocks of each window that all later blocks attend to; bigbird: first blocks that all blocks "
+      "attend to.",
       at_least(1), at_most(kMostBlocks));
     f("horizontal_global_attention", horizontal_global_attention,
-      "fixed, variable: global blocks also see all others; bidirectional only.");
+      "fixed, variable: global blocks also attend to all others; bidirectional only.");
     f("num_different_global_patterns", num_different_global_patterns,
-      "fixed: heads take turns at so many choices of a window's global blocks.", at_least(1),
+      "fixed: number of choices of a window's global blocks, which heads use in turn.", at_least(1),
       at_most(kMostBlocks));
     f("num_random_blocks", num_random_blocks, "variable, bigbird: random blocks of each row, all different.",
       at_least(0), at_most(kMostBlocks));
-    f("seed", seed, "variable, bigbird: which blocks are the random ones.", at_least(0));
+    f("seed", seed, "variable, bigbird: seed of the random blocks.", at_least(0));
     f("local_window_blocks", local_window_blocks,
-      "variable: blocks of each local window in turn; the last holds for the rest.", not_empty(), at_least(1),
-      at_most(kMostBlocks));
+      "variable: blocks of each local window, first to last; further windows are as large as the last.",
+      not_empty(), at_least(1), at_most(kMostBlocks));
     f("global_block_indices", global_block_indices,
-      "variable, bslongformer: blocks that all see; with global_block_end_indices, where such ranges begin.",
+      "variable, bslongformer: blocks that all blocks attend to; with global_block_end_indices, the first "
+      "block of each range.",
       at_least(0), at_most(kMostBlocks));
     f("global_block_end_indices", global_block_end_indices,
-      "variable, bslongformer: where the ranges end, exclusive; null: they are single blocks.", at_least(1),
-      at_most(kMostBlocks));
+      "variable, bslongformer: ends of the ranges of global blocks, exclusive; null: single blocks.",
+      at_least(1), at_most(kMostBlocks));
     f("num_sliding_window_blocks", num_sliding_window_blocks,
       "bigbird, bslongformer, local: blocks of the window around each block.", at_least(1),
       at_most(kMostBlocks));

@@ -385,9 +385,9 @@ void Moe::share(TensorRank t) {
     std::string sizes;
     for (std::int64_t n = 1; n <= count; ++n)
       if (count % n == 0) sizes += str(sizes.empty() ? "" : ", ", n);
-    throw UserError(Exit::config,
-                    str("distributed.expert_parallel_size: ", t.size, " ranks cannot have as many of ", count,
-                        " experts each; sizes that would do: ", sizes));
+    throw UserError(Exit::config, str("distributed.expert_parallel_size: ", t.size,
+                                      " ranks cannot have equal numbers of the ", count,
+                                      " experts; sizes that would do: ", sizes));
   }
   first_ = t.first_of(count);
   own_ = t.count_of(count);

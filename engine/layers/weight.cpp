@@ -103,7 +103,7 @@ void Int8Weight::visit(Visitor& v) {
 }
 
 void Int8Weight::cut(int, TensorRank, const Parts&) {
-  throw UserError(Exit::config, "distributed.tensor_parallel_size: weights in 8 bits are not shared out");
+  throw UserError(Exit::config, "distributed.tensor_parallel_size: weights in 8 bits are not split");
 }
 
 }  // namespace ft

@@ -65,7 +65,7 @@ Grid::Grid(Communicator& world, GridShape s)
   if (shape.pipeline > 1) pipeline_ = split({Axis::pipeline}, true);
   if (shape.pipeline > 1) ends_ = split_ends();
   if (shape.expert == 1) return;
-  require(shape.data % shape.expert == 0, "experts dealt out among a part of the ranks");
+  require(shape.data % shape.expert == 0, "experts split among a part of the ranks");
   expert_ = split(shape.expert_group_of(world.rank()), "expert", true);
   same_experts_ = split(shape.same_experts_of(world.rank()), "same-experts", false);
 }

@@ -296,7 +296,8 @@ void Watch::take(std::size_t rank, const Message& m) {
     case Message::Kind::failed:
       return judge(static_cast<int>(rank), Exit::peer_lost, "failed; its own message says why", m.place);
     case Message::Kind::deaf:
-      return judge(static_cast<int>(rank), Exit::peer_lost, "no longer hears this machine", m.place);
+      return judge(static_cast<int>(rank), Exit::peer_lost, "no longer receives messages from this machine",
+                   m.place);
     case Message::Kind::done:
       l.done = true;
       return;

@@ -141,9 +141,9 @@ void put_setting(SettingsText& tree, const std::string& written, Json value, int
       at = &(*at)[std::stoul(key)];
     } else {
       if (!at->is_object() && !at->is_null())
-        throw UserError(
-            Exit::config,
-            str(printable(shown), ": ", printable(path.substr(0, begin ? begin - 1 : 0)), " is no section"));
+        throw UserError(Exit::config,
+                        str(printable(shown), ": ", printable(path.substr(0, begin ? begin - 1 : 0)),
+                            " is not a section"));
       at = &(*at)[key];
     }
   }

@@ -55,16 +55,17 @@ struct LossScaling {
   double first() const { return loss_scale > 0 ? loss_scale : std::ldexp(1.0, int(initial_scale_power)); }
 
   void fields(auto& f) {
-    f("loss_scale", loss_scale, "A scale that never moves; 0: dynamic, as the rest says.", at_least(0),
-      at_most(1e38));
-    f("initial_scale_power", initial_scale_power, "The first scale is 2 to this power.", at_least(0),
-      at_most(126));
+    f("loss_scale", loss_scale, "Constant loss scale; 0: dynamic, by the other settings of loss_scaling.",
+      at_least(0), at_most(1e38));
+    f("initial_scale_power", initial_scale_power, "Exponent of the first scale, 2 to this power.",
+      at_least(0), at_most(126));
     f("loss_scale_window", loss_scale_window, "Steps without an overflow after which the scale doubles.",
       at_least(1));
-    f("hysteresis", hysteresis, "Which overflow, counted from 1, is the first that halves the scale.",
+    f("hysteresis", hysteresis, "Number of the overflow, counted from 1, that first halves the scale.",
       at_least(1));
     f("consecutive_hysteresis", consecutive_hysteresis,
-      "Every step without an overflow forgets those before it; false: only a window of such steps does.");
+      "Reset the count of overflows after every step without one; false: after loss_scale_window such "
+      "steps.");
     f("min_loss_scale", min_loss_scale, "An overflow at this scale ends the run (exit 7).", above(0),
       at_most(1e38));
   }
@@ -78,14 +79,17 @@ struct ParamGroup {
 
   void fields(auto& f) {
     f("params", params,
-      "Regular expressions: one must be found in a weight's name. The first group that fits holds.",
+      "Regular expressions: one must be found in a weight's name. The first group that matches applies.",
       required(), not_empty(), or_one());
-    f("learning_rate", learning_rate, "In place of training.learning_rate; the schedule applies to both.",
+    f("learning_rate", learning_rate,
+      "Learning rate of the group, instead of training.learning_rate; the schedule applies to both.",
       at_least(0), aka({"lr"}));
-    f("weight_decay", weight_decay, "In place of training.weight_decay, and of biases and norms too.",
+    f("weight_decay", weight_decay,
+      "Weight decay of the group, instead of training.weight_decay; biases and norms decay too.",
       at_least(0));
     f("frozen_until_step", frozen_until_step,
-      "Nothing of the group changes before this step, counted from 1; nor is it in the gradient's norm.",
+      "First step, counted from 1, that trains the group; before it the group is not part of the gradient's "
+      "norm.",
       at_least(0));
   }
 };
@@ -141,7 +145,8 @@ struct TrainingConfig {
     f("seed", seed, "Seed of all random number generators.", at_least(0));
     f("per_device_train_batch_size", per_device_train_batch_size, "Sequences per micro-batch, on each rank.",
       at_least(1), aka({"batch_size", "micro_batch_size", "train_micro_batch_size_per_gpu"}));
-    f("per_device_eval_batch_size", per_device_eval_batch_size, "The same, in evaluations.", at_least(1));
+    f("per_device_eval_batch_size", per_device_eval_batch_size,
+      "Sequences per batch of an evaluation, on each rank.", at_least(1));
     f("gradient_accumulation_steps", gradient_accumulation_steps, "Micro-batches per optimizer step.",
       at_least(1));
     f("num_train_epochs", num_train_epochs, "Passes over the data.", above(0), aka({"epochs", "num_epochs"}));
@@ -149,11 +154,11 @@ struct TrainingConfig {
     f("learning_rate", learning_rate, "Peak learning rate, after the warm-up. Default: by objective.",
       above(0), aka({"lr"}));
     f("lr_scheduler_type", lr_scheduler_type,
-      "How the rate changes: transformers' schedules, and DeepSpeed's, which have a warm-up of their own. "
-      "Default: by objective (docs/preferences.md).",
+      "Schedule of the learning rate: transformers' schedules, and DeepSpeed's, which include their own "
+      "warm-up. Default: by objective (docs/preferences.md).",
       aka({"scheduler", "lr_scheduler"}));
     f("lr_scheduler_kwargs", lr_scheduler_kwargs,
-      "{\"argument\": value}: the schedule's own arguments, with transformers' names or DeepSpeed's; "
+      "Arguments of the schedule, {\"argument\": value}, with transformers' names or DeepSpeed's; "
       "docs/schedules.md lists them.");
     f("min_lr_ratio", min_lr_ratio,
       "cosine_with_min_lr, cosine_warmup_with_min_lr: the lowest rate, as a fraction of learning_rate.",
@@ -161,22 +166,22 @@ struct TrainingConfig {
     f("warmup_steps", warmup_steps,
       "Steps in which the learning rate rises from 0; below 1: a fraction of all steps.", at_least(0),
       whole_from_one());
-    f("warmup_ratio", warmup_ratio, "The same as a fraction of all steps; used if warmup_steps is 0.",
-      at_least(0), below(1));
+    f("warmup_ratio", warmup_ratio,
+      "Steps of the warm-up as a fraction of all steps; used if warmup_steps is 0.", at_least(0), below(1));
     f("optim", optim,
-      "Optimizer. paged_*: with a GPU its states live in the host's memory, as with "
+      "Optimizer. paged_*: with a GPU its states are in the host's memory, as with "
       "zero_optimization.offload_optimizer.device=cpu.",
       aka({"optimizer"}));
     f("optim_args", optim_args,
-      "\"key=value,key=value\": the optimizer's own arguments, as in transformers; see docs/optimizers.md.");
-    f("param_groups", param_groups, "Weights with a rate or a decay of their own, or trained later.");
+      "Arguments of the optimizer, \"key=value,key=value\", as in transformers; see docs/optimizers.md.");
+    f("param_groups", param_groups, "Groups of weights with a different rate or decay, or trained later.");
     f("embedding_learning_rate", embedding_learning_rate,
-      "Learning rate of the embedding and of the head, where they are trained whole.", at_least(0));
+      "Learning rate of the embedding and of the head, if all their rows are trained.", at_least(0));
     f("loraplus_lr_ratio", loraplus_lr_ratio,
       "LoRA+: the rate of B, of magnitudes and of biases is learning_rate times this.", above(0));
     f("weight_decay", weight_decay,
-      "Weight decay, part of the gradient in sgd, adagrad and rmsprop and decoupled from it in the rest; not "
-      "applied to biases and norm weights.",
+      "Weight decay, added to the gradient in sgd, adagrad and rmsprop, decoupled from it in other "
+      "optimizers; not applied to biases and norm weights.",
       at_least(0));
     f("ema_decay", ema_decay,
       "Decay of a moving average of the trained weights, for the result's folder ema; null: none.",
@@ -185,7 +190,8 @@ struct TrainingConfig {
       at_least(0), below(1));
     f("adam_beta2", adam_beta2, "Decay of the mean of squared gradients; lion: of the mean of gradients.",
       at_least(0), below(1));
-    f("adam_epsilon", adam_epsilon, "adamw: added to the square root of that mean.", above(0));
+    f("adam_epsilon", adam_epsilon, "adamw: added to the square root of the mean of squared gradients.",
+      above(0));
     f("adam_w_mode", adam_w_mode,
       "adamw: false adds the weight decay to the gradient, as torch.optim.Adam does.");
     f("max_grad_norm", max_grad_norm, "Clip gradients to this norm; 0: never.", at_least(0),
@@ -199,13 +205,14 @@ struct TrainingConfig {
   void run_fields(auto& f) {
     f("bf16", bf16, "Compute in bfloat16; auto: true on GPUs, false (float32) on CPUs.", or_auto());
     f("fp16", fp16, "Compute in float16 with a loss scale: steps whose gradients overflow are skipped.");
-    f("loss_scaling", loss_scaling, "How the loss scale of fp16 moves: DeepSpeed's names and meanings.");
+    f("loss_scaling", loss_scaling, "Changes of the loss scale of fp16: DeepSpeed's names and meanings.");
     f("tf32", tf32, "GPUs: float32 products in TF32.", only_default());
     f("gradient_checkpointing", gradient_checkpointing,
       "Keep only the blocks' inputs and recompute the rest in backward: less memory, about a quarter slower. "
       "auto: only in as many blocks as needed to fit into the free memory; if all are not enough, keep the "
       "inputs of every second, third, ... block only. offload: all blocks, and with a GPU the inputs wait in "
-      "the host's memory. auto and false: blocks keep what is cheap to make again too, if a GPU has room.",
+      "the host's memory. auto and false: on a GPU with room, blocks also keep results that are cheap to "
+      "recompute.",
       or_auto(), aka({"recompute", "activation_checkpointing"}));
     f("neftune_noise_alpha", neftune_noise_alpha,
       "NEFTune: noise of up to this / sqrt(tokens x width) on the embeddings in training.", above(0));
@@ -214,8 +221,8 @@ struct TrainingConfig {
       "beginning if there is none.",
       is_path(), not_empty());
     f("resume_despite", resume_despite,
-      "Settings, such as training.optim, that may differ from the checkpoint's although another function or "
-      "optimizer is trained then.",
+      "Settings, such as training.optim, that may differ from the checkpoint's although the run then trains "
+      "another function or with another optimizer.",
       or_one());
     f("full_determinism", full_determinism,
       "Bitwise reproducible runs. Always so on the same machines: true changes nothing.");
@@ -268,14 +275,16 @@ struct EvaluationConfig {
   }
 
   void fields(auto& f) {
-    f("eval_strategy", eval_strategy, "When to evaluate.", aka({"evaluation_strategy"}));
+    f("eval_strategy", eval_strategy,
+      "Times of evaluations: never (no), every eval_steps (steps), or after each epoch (epoch).",
+      aka({"evaluation_strategy"}));
     f("eval_steps", eval_steps, "With steps: the interval in steps; below 1: a fraction of all steps.",
       above(0), whole_from_one());
-    f("metrics", metrics, "What to measure; all but loss and perplexity are measured on generated text.");
+    f("metrics", metrics, "Metrics to measure; all but loss and perplexity are measured on generated text.");
     f("predict_with_generate", predict_with_generate,
       "Generate answers to the held-out prompts, with the settings of generation, and measure them.");
     f("load_best_model_at_end", load_best_model_at_end,
-      "The result is the best checkpoint instead of the last.");
+      "Take the best checkpoint as the result instead of the last.");
     f("metric_for_best_model", metric_for_best_model, "The metric that decides which checkpoint is best.",
       one_of({"loss",
               "eval_loss",
@@ -306,7 +315,8 @@ struct EvaluationConfig {
               "rewards/margins",
               "eval_rewards/margins"}));
     f("greater_is_better", greater_is_better,
-      "Its direction; null: lower is better for loss and perplexity, higher for the rest.");
+      "Direction of metric_for_best_model; null: lower is better for loss and perplexity, higher for the "
+      "others.");
     f("early_stopping_patience", early_stopping_patience,
       "Stop after this many evaluations without improvement.", at_least(1));
   }
@@ -327,14 +337,14 @@ struct CheckpointingConfig {
 
   void fields(auto& f) {
     f("save_strategy", save_strategy,
-      "When to save a checkpoint; steps, epoch: the last step too; best: after each evaluation that is the "
-      "best "
-      "so far.");
+      "Times of checkpoints; steps, epoch: after the last step too; best: after each evaluation that is the "
+      "best so far.");
     f("save_steps", save_steps, "With steps: the interval in steps; below 1: a fraction of all steps.",
       above(0), whole_from_one());
     f("save_total_limit", save_total_limit,
       "Number of checkpoints to keep, the newest and the best; null: all.", at_least(1));
-    f("save_only_model", save_only_model, "Leave out what resuming needs.", only_default());
+    f("save_only_model", save_only_model, "Save no optimizer states or other state for resuming.",
+      only_default());
     f("save_on_signal", save_on_signal,
       "SIGTERM, SIGUSR1, Ctrl-C and a closed terminal save a checkpoint and end the run (exit 75).");
   }

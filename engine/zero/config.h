@@ -25,15 +25,13 @@ struct OffloadConfig {
 
   void fields(auto& f) {
     f("device", device,
-      "Where it lives. none: on the device; cpu: in host memory, which on CPUs is the same; nvme: in a "
-      "file.");
+      "Place of the data. none: the device; cpu: host memory, which on CPUs is the same; nvme: a file.");
     f("pin_memory", pin_memory, "Pinned host memory, with device cpu on machines with a GPU.");
-    f("nvme_path", nvme_path, "With device nvme: folder for a temporary file that no listing shows.",
-      is_path());
+    f("nvme_path", nvme_path, "With device nvme: folder of an unnamed temporary file.", is_path());
     f("buffer_count", buffer_count,
-      "With device nvme: units of parameters, or windows of sub_group_size, on their way at once.",
+      "With device nvme: transfers at once, each a unit of parameters or a window of sub_group_size.",
       at_least(1));
-    f("ratio", ratio, "The part that lives there.", only_default());
+    f("ratio", ratio, "Fraction that is offloaded.", only_default());
   }
 };
 
@@ -45,9 +43,9 @@ struct OffloadOptimizerConfig : OffloadConfig {
     OffloadConfig::fields(f);
     f("delayed_update", delayed_update,
       "Apply the gradients of a step during the backward pass of the next one (ZeRO-Offload's delayed "
-      "parameter update): faster where the update is slow, another training.");
-    f("delayed_update_after", delayed_update_after, "With delayed_update: steps before the first such one.",
-      at_least(0));
+      "parameter update): faster if the update is slow, with other results.");
+    f("delayed_update_after", delayed_update_after,
+      "With delayed_update: steps before the first delayed update.", at_least(0));
   }
 };
 
@@ -66,11 +64,12 @@ struct ZeroConfig {
   bool round_robin_gradients = false;
 
   void fields(auto& f) {
-    f("stage", stage, "What ranks shard: 1: optimizer states; 2: gradients too; 3: parameters too.",
+    f("stage", stage,
+      "State that ranks shard. 0: none; 1: optimizer states; 2: gradients too; 3: parameters too.",
       at_least(0), at_most(3));
     f("offload_optimizer", offload_optimizer,
-      "Home of optimizer states, gradients and f32 masters; with several ranks at stages 1 to 3.");
-    f("offload_param", offload_param, "Home of parameters; with several ranks at stage 3.");
+      "Offload of optimizer states, gradients and f32 master weights; with several ranks at stages 1 to 3.");
+    f("offload_param", offload_param, "Offload of parameters; with several ranks at stage 3.");
     f("overlap_comm", overlap_comm,
       "Several ranks: overlap communication with computation: prefetch parameters, and reduce a unit's "
       "gradients while the next is computed.");
@@ -96,19 +95,20 @@ struct ZeroConfig {
     f("stage3_gather_16bit_weights_on_model_save", stage3_gather_16bit_weights_on_model_save,
       "Several ranks: save complete models.", always("ft saves complete models"));
     f("mics_shard_size", mics_shard_size,
-      "Several ranks: shard within groups of this many ranks, which hold the same (MiCS); -1: over all "
-      "ranks.",
+      "Several ranks: shard within groups of this many ranks, so that every group holds all shards (MiCS); "
+      "-1: over all ranks.",
       at_least(-1));
     f("zero_quantized_weights", zero_quantized_weights,
-      "Stage 3: matrices of weights travel between ranks in 8 bits (ZeRO++'s qwZ).");
+      "Stage 3: send weight matrices between ranks in 8 bits (ZeRO++'s qwZ).");
     f("zero_quantized_gradients", zero_quantized_gradients,
-      "Stage 3: gradients of matrices travel in 4 bits (ZeRO++'s qgZ), first within groups of "
+      "Stage 3: send gradients of matrices in 4 bits (ZeRO++'s qgZ), first within groups of "
       "zero_hpz_partition_size ranks, then between them.");
     f("zero_hpz_partition_size", zero_hpz_partition_size,
-      "Stage 3: groups of this many ranks hold a second copy of weights, from which the backward pass takes "
-      "them (ZeRO++'s hpZ); 1: none.",
+      "Stage 3: ranks of a group that holds a second copy of the weights, from which the backward pass "
+      "gathers (ZeRO++'s hpZ); 1: no copy.",
       at_least(1));
-    f("round_robin_gradients", round_robin_gradients, "Several ranks, stage 2 with offload.", only_default());
+    f("round_robin_gradients", round_robin_gradients,
+      "Several ranks: distribute gradients round-robin, at stage 2 with offload.", only_default());
   }
 };
 
@@ -176,38 +176,38 @@ struct DistributedConfig {
       at_most(65535));
     f("timeout_s", timeout_s, "Several ranks: seconds to wait for a rank before the run ends.", at_least(1));
     f("communication_data_type", communication_data_type,
-      "Several ranks: type in which gradients travel. In 16 bits each rank's part and the sum are rounded; "
-      "the addition itself is in float32, and with NCCL rounded after each.");
+      "Several ranks: type in which gradients are sent. In 16 bits each rank's part and the sum are rounded; "
+      "additions are in float32, and with NCCL rounded after each rank.");
     f("prescale_gradients", prescale_gradients,
       "Several ranks, gradients in 16 bits: divide by the number of ranks before the sum instead of after "
       "it. In float32 that makes no difference.");
     f("gradient_predivide_factor", gradient_predivide_factor,
-      "The same, without prescale_gradients: divide by this before the sum, and by the rest after it.",
+      "Gradients in 16 bits, without prescale_gradients: divide by this before the sum, and by the remaining "
+      "factor after it.",
       above(0), at_most(1e6));
     f("data_parallel_size", data_parallel_size,
-      "Ranks with micro-batches of their own; left out, those that the other sizes leave.", at_least(1),
+      "Ranks with separate micro-batches; null: all ranks divided by the other sizes.", at_least(1),
       aka({"dp_size"}));
-    f("tensor_parallel_size", tensor_parallel_size, "Ranks that share each layer.", at_least(1),
+    f("tensor_parallel_size", tensor_parallel_size, "Ranks that split each layer.", at_least(1),
       aka({"autotp_size", "tp_size"}));
     f("partition_activations", partition_activations,
-      "With tensor_parallel_size: ranks share out rows between layers too (Megatron's sequence parallelism), "
-      "so "
-      "that each keeps a part of the blocks' inputs and of what norms read.");
-    f("pipeline_parallel_size", pipeline_parallel_size, "Ranks among which the layers are dealt out.",
+      "With tensor_parallel_size: split rows between layers too (Megatron's sequence parallelism), so that "
+      "each rank keeps a part of the inputs of blocks and norms.");
+    f("pipeline_parallel_size", pipeline_parallel_size, "Ranks that split the layers into stages.",
       at_least(1), aka({"pp_size"}));
     f("virtual_pipeline_parallel_size", virtual_pipeline_parallel_size,
-      "With pipeline_parallel_size: chunks of the model that each rank has (Megatron's interleaved stages); "
-      "more of them wait less and send more. gradient_accumulation_steps is then a multiple of "
+      "With pipeline_parallel_size: chunks of the model on each rank (Megatron's interleaved stages); more "
+      "chunks wait less and send more. gradient_accumulation_steps must be a multiple of "
       "pipeline_parallel_size.",
       at_least(1));
     f("expert_parallel_size", expert_parallel_size,
-      "How many data-parallel ranks share the experts of each layer.", at_least(1),
+      "Data-parallel ranks that split the experts of each layer.", at_least(1),
       aka({"ep_size", "autoep_size"}));
     f("sequence_parallel_size", sequence_parallel_size,
-      "Ranks that share the tokens of each micro-batch, for long sequences.", at_least(1), aka({"sp_size"}));
+      "Ranks that split the tokens of each micro-batch, for long sequences.", at_least(1), aka({"sp_size"}));
     f("sequence_parallel_type", sequence_parallel_type,
-      "With sequence_parallel_size: how. ulysses: ranks exchange tokens for heads around attention, so the "
-      "size must divide the heads; ring: ranks pass keys and values on, for any number of heads; auto: "
+      "With sequence_parallel_size: method. ulysses: ranks exchange tokens for heads around attention, so "
+      "the size must divide the heads; ring: ranks pass keys and values on, for any number of heads; auto: "
       "ulysses.");
   }
 };

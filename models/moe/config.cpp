@@ -89,7 +89,7 @@ void read_experts(Config& c, const JsonObject& j, const Absent& absent) {
         j.integer_or("shared_expert_intermediate_size", absent.shared_width, 1, decoder::kMaxSize);
   c.normalised = absent.normalised || j.boolean_or("norm_topk_prob", false);
   if (j.number_or("router_jitter_noise", 0) != 0)
-    j.refuse("router_jitter_noise", "0: ft does not add noise to what routers read");
+    j.refuse("router_jitter_noise", "0: ft does not add noise to the inputs of routers");
   const double coefficient = j.number_or("router_aux_loss_coef", absent.coefficient);
   if (j.boolean_or("output_router_logits", false)) c.balance = static_cast<float>(coefficient);
 }

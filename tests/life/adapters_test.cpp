@@ -61,7 +61,7 @@ TEST_P(Adapters, AreMeasuredAsPlannedResumeBitwiseAndMerge) {
   EXPECT_EQ(losses(w / "out"), before);
 }
 
-TEST_P(Adapters, RanksStagesAndRecomputationAreTheSameTraining) {
+TEST_P(Adapters, RanksStagesAndRecomputationTrainEqually) {
   const Json config = config_of(GetParam());
   const Result plain = result_of("llama-gqa", config, 2, 0, 1, {"training.gradient_checkpointing=false"});
   const Result sharded = result_of("llama-gqa", config, 2, 3, 1, {"training.gradient_checkpointing=true"});

@@ -93,10 +93,15 @@ TEST(AskedAsTrained, ConversationsHaveTheTemplateOfTheRun) {
       {{{"messages", turn("one two")}}, {{"prompt", turn("one two")}}, {{"question", "one two"}}});
   EXPECT_EQ(got[1]["output_ids"], got[0]["output_ids"]);
   EXPECT_EQ(got[2]["output_ids"], got[0]["output_ids"]);
-  EXPECT_NE(w.says().find("data.chat_template=none"), std::string::npos) << w.says();
+  EXPECT_NE(w.says().find("as turns of a user, as in training; data.chat_template=none"), std::string::npos)
+      << w.says();
   EXPECT_EQ(w.chats("one two"), got[0]["completion"].get<std::string>());
   EXPECT_NE(w.generated({{{"prompt", "one two"}}}, {"data.chat_template=none"})[0]["output_ids"],
             got[0]["output_ids"]);
+  w.generated({{{"prompt", "one two"}}}, {"data.chat_template=zephyr"});
+  EXPECT_NE(w.says().find("as turns of a user, in the chat format zephyr;"), std::string::npos) << w.says();
+  w.generated({{{"prompt", "one two"}}}, {"data.chat_template=default"});
+  EXPECT_NE(w.says().find("with the model's own chat template \"default\";"), std::string::npos) << w.says();
 }
 
 TEST(AskedAsTrained, FormatsAndVariablesAreKeptByName) {
@@ -126,7 +131,7 @@ TEST(AskedAsTrained, InstructionsAreAskedInAlpacasWords) {
   EXPECT_EQ(w.chats("Count."), got[0]["completion"].get<std::string>());
 }
 
-TEST(AskedAsTrained, TextsSayNothing) {
+TEST(AskedAsTrained, TextsRecordNoForm) {
   const Chatty w("{\"text\": \"one two three\"}\n");
   ASSERT_EQ(w.train(), 0) << w.says();
   EXPECT_EQ(w.kept(), "");

@@ -44,7 +44,7 @@ TEST(Chat, ControlCStopsTheAnswerAndNotTheProgram) {
   EXPECT_EQ(terminal.finish(), 0);
 }
 
-TEST(Chat, ControlCWhereNothingIsAnsweredEndsItTheSecondTime) {
+TEST(Chat, ASecondControlCWithoutAnAnswerEndsIt) {
   const Talker talker;
   Terminal terminal(talker.chat());
   // A person does not press a key in the millisecond between the prompt and the read.

@@ -102,7 +102,7 @@ TEST(CudaLife, GeneratesAsOnTheCpu) {
   }
 }
 
-TEST(CudaLife, CudnnIsRefusedWhereItIsNot) {
+TEST(CudaLife, CudnnIsRefusedIfItIsMissing) {
   const Workplace w("llama", kLoraRun);
   EXPECT_EQ(w.train({"model.attn_implementation=cudnn"}), 2);
   EXPECT_NE(w.says().find("model.attn_implementation: cudnn is for GPUs; set device=cuda, or leave it out"),
@@ -243,7 +243,7 @@ std::vector<std::string> home(const std::string& what, const std::string& device
 }
 
 // On a single GPU whose queue does all work as late as possible.
-TEST(CudaHomes, AreTheSameTraining) {
+TEST(CudaHomes, TrainEqually) {
   const std::string small = "zero_optimization.stage3_param_persistence_threshold=0";
   for (const auto& [config, more] : {std::pair{kFull, "training.bf16=true"},
                                      {kQlora, "training.max_grad_norm=0"},
@@ -334,7 +334,7 @@ TEST(CudaHomes, DelayedUpdatesResumeWithTheSameBits) {
   EXPECT_TRUE(contents(w / "out/model.safetensors") == whole);
 }
 
-TEST(CudaRanks, HomesOnTheHostAreTheSameTraining) {
+TEST(CudaRanks, HomesOnTheHostTrainEqually) {
   const Workplace w("llama", kFull);
   const auto trained = [&](int stage, const std::vector<std::string>& homes) {
     std::vector<std::string> run{"train",
@@ -380,7 +380,7 @@ TEST(CudaRanks, EvaluateAndGenerateInStep) {
   EXPECT_EQ(generated("cuda"), generated("cpu"));
 }
 
-TEST(CudaRanks, NcclIsRefusedWhereItIsNot) {
+TEST(CudaRanks, NcclIsRefusedIfItIsMissing) {
   const Workplace w("llama", kLoraRun);
   const std::vector<std::string> run{"train", "--config", "run.json", "distributed.backend=nccl"};
   EXPECT_EQ(w.run(launched("2", run)), 2);

@@ -73,7 +73,7 @@ TEST(DataEfficiencyLife, ResumesBitwiseAndRecomputesBitwise) {
   }
 }
 
-TEST(DataEfficiencyLife, RanksAndStagesAreTheSameTraining) {
+TEST(DataEfficiencyLife, RanksAndStagesTrainEqually) {
   const Json config = with(kLora, "decoder");
   const Workplace one("llama", config);
   ASSERT_EQ(one.run(command(1, 0, 2, {})), 0) << one.says();

@@ -58,7 +58,7 @@ TEST_P(Eva, BeginsAsPeft) {
   }
 }
 
-TEST(EvaRanks, BeginAsOneDoes) {
+TEST(EvaRanks, BeginLikeOne) {
   const Workplace one("llama-gqa", config_of("default"));
   ASSERT_EQ(one.train(kOnlyBegins), 0) << one.says();
   const auto wanted = down_matrices(one / "out");

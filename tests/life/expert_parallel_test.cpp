@@ -196,9 +196,10 @@ TEST(ExpertRanks, RefuseUnsupportedSettings) {
     EXPECT_NE(text.find(words), std::string::npos) << text;
   };
   expect(said("llama", 2, dealt(2)), "distributed.expert_parallel_size: model has no experts");
-  expect(said("mixtral", 2, dealt(3)), "distributed.expert_parallel_size is 3, and 2 ranks are data's");
+  expect(said("mixtral", 2, dealt(3)),
+         "distributed.expert_parallel_size is 3, and 2 ranks are data-parallel");
   expect(said("mixtral", 3, dealt(3)),
-         "3 ranks cannot have as many of 4 experts each; sizes that would do: 1, 2, 4");
+         "3 ranks cannot have equal numbers of the 4 experts; sizes that would do: 1, 2, 4");
   expect(said("mixtral", 2, with(dealt(2), {"training.optim=adafactor"})), "training.optim: keeps a state");
   expect(said("mixtral", 2, with(dealt(2), {"zero_optimization.mics_shard_size=1"})),
          "zero_optimization.mics_shard_size: ranks form no groups with distributed.expert_parallel_size");

@@ -31,7 +31,7 @@ TEST_P(Families, AreMeasuredAsPlannedAndResumeBitwise) {
 }
 
 // The gradients of a table that is also the head are added in another order if they are sharded.
-TEST_P(Families, RanksAndRecomputationAreTheSameTraining) {
+TEST_P(Families, RanksAndRecomputationTrainEqually) {
   for (const Json& config : {kLora, kFull}) {
     const Result plain = result_of(GetParam(), config, 2, 0, 1, {"training.gradient_checkpointing=false"});
     const Result sharded = result_of(GetParam(), config, 2, 3, 1, {"training.gradient_checkpointing=true"});

@@ -57,7 +57,7 @@ TEST(Fp16Life, FiftyLossesAreNearFloat32s) {
   }
 }
 
-TEST(Fp16Life, SkippedStepsAreToldAndLogged) {
+TEST(Fp16Life, SkippedStepsAreShownAndLogged) {
   const LoudPlace w(kFull);
   ASSERT_EQ(w.train({kFp16, "logging.progress=plain"}), 0) << w.says();
   EXPECT_NE(
@@ -97,7 +97,7 @@ TEST(Fp16Life, ResumesBitwise) {
   }
 }
 
-TEST(Fp16Life, StagesAndRecomputationAreTheSameTraining) {
+TEST(Fp16Life, StagesAndRecomputationTrainEqually) {
   for (const Json& config : {kFull, kQlora}) {
     std::string weights;
     std::vector<Json> steps;

@@ -37,7 +37,7 @@ void kill_one_of(const Workplace& w, pid_t launcher, int who) {
   }
 }
 
-TEST(Kills, LoseNothingThatWasSaved) {
+TEST(Kills, LoseNoSavedData) {
   const Workplace calm("llama", kSaving);
   ASSERT_EQ(calm.run(saving_run()), 0) << calm.says();
   const std::string want = contents(calm / "out/adapter_model.safetensors");

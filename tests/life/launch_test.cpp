@@ -24,7 +24,7 @@ std::vector<std::string> over_ssh(const std::vector<std::string>& more,
   return c;
 }
 
-TEST(Machines, TrainAsOneDoes) {
+TEST(Machines, TrainLikeOne) {
   const Workplace one("llama", kWithAdapter), two("llama", kWithAdapter);
   ASSERT_EQ(one.run({"launch", "-n", "4", "train", "--config", "run.json", "zero_stage=2"}), 0) << one.says();
   const FakeSsh ssh(two, kHere);
@@ -102,10 +102,13 @@ TEST(Machines, TheFirstThatFailsIsNamed) {
   EXPECT_NE(w.says().find("[0 node-a] rank 2 on "), std::string::npos) << w.says();
   EXPECT_NE(w.says().find("ft launch: rank 2 was killed by signal 9\n  its output: "), std::string::npos)
       << w.says();
+  EXPECT_NE(w.says().find("\n  training.resume_from_checkpoint=auto continues from the last complete "),
+            std::string::npos)
+      << w.says();
   EXPECT_TRUE(nobody_left(w / "."));
 }
 
-TEST(Machines, NobodyOutlivesTheLauncherOrTheSsh) {
+TEST(Machines, NoRankOutlivesTheLauncherOrSsh) {
   for (const bool launcher_dies : {true, false}) {
     const Workplace w("llama", kWithAdapter);
     const FakeSsh ssh(w, kHere);
@@ -174,7 +177,7 @@ TEST(Machines, ByHandNeedOneSecret) {
   EXPECT_EQ(losses(w / "out"), losses(one / "out"));
 }
 
-TEST(Machines, MistakesAreSaidBeforeAnythingStarts) {
+TEST(Machines, MistakesAreReportedBeforeTheStart) {
   const Workplace w("llama", kWithAdapter);
   const FakeSsh ssh(w, "exit 1\n");
   write_hosts(w, "node-a slots=2\n-oProxyCommand=id slots=2\n");
@@ -225,7 +228,7 @@ TEST(Machines, DeepspeedEnv) {
   std::ofstream(w / ".deepspeed_env") << "MASTER_PORT=1\n";
   setenv("HOME", w.operator/("").c_str(), 1);
   EXPECT_EQ(w.run(over_ssh({})), 2) << w.says();
-  EXPECT_NE(w.says().find(".deepspeed_env:1: MASTER_PORT is what ft launch tells each rank"),
+  EXPECT_NE(w.says().find(".deepspeed_env:1: MASTER_PORT is set by ft launch for each rank"),
             std::string::npos);
   setenv("HOME", "/nowhere", 1);
   EXPECT_EQ(w.run(over_ssh({}, {"training.max_steps=1"})), 0) << w.says();
@@ -256,7 +259,7 @@ TEST(Machines, NoSsh) {
 }
 
 // The launcher listens at distributed.master_addr or fails.
-TEST(Machines, TheMasterIsWhereItIsAskedFor) {
+TEST(Machines, TheMasterIsAtTheGivenAddress) {
   const Workplace w("llama", kWithAdapter);
   EXPECT_EQ(
       w.run({"launch", "-n", "2", "train", "--config", "run.json", "distributed.master_addr=192.0.2.1"}), 2);

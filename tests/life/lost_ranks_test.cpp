@@ -128,7 +128,7 @@ TEST(Ranks, AStoppedOneIsNamedAndGoesOn) {
   EXPECT_EQ(w.finish(launcher), 75) << w.says();
 }
 
-TEST(Ranks, NobodyOutlivesTheLauncher) {
+TEST(Ranks, NoRankOutlivesTheLauncher) {
   const Workplace w("llama", kLora);
   const pid_t launcher = w.start(endless(3, 1));
   ASSERT_TRUE(w.wait_for_rows(2)) << w.says();
@@ -139,7 +139,7 @@ TEST(Ranks, NobodyOutlivesTheLauncher) {
 }
 
 // Every rank writes its part of a checkpoint. If one is killed meanwhile, the previous checkpoint remains.
-TEST(Ranks, KilledWhileSavingTheyLeaveAWholeCheckpoint) {
+TEST(Ranks, KilledWhileSavingTheyLeaveACompleteCheckpoint) {
   for (int i = 0; i < 6; ++i) {
     const Workplace w("llama", kFull);
     auto run = endless(3, i % 4);

@@ -33,7 +33,7 @@ Result balanced(const Json& config, int ranks, int stage, int accumulation) {
 
 // docs/zero.md: with one micro-step all stages have the same bits; with several, 0 and 1 do, and 2 and 3. One
 // rank that accumulates more is equal except for rounding.
-TEST(Mixtures, RanksStagesAndAccumulationAreTheSameTraining) {
+TEST(Mixtures, RanksStagesAndAccumulationTrainEqually) {
   for (const Json& config : {kExperts, kWhole})
     for (const int accumulation : {1, 2}) {
       const std::vector<double> one = balanced(config, 1, 0, 2 * accumulation).losses;
@@ -51,7 +51,7 @@ TEST(Mixtures, RanksStagesAndAccumulationAreTheSameTraining) {
 }
 
 // Compares with the loss of a model whose config.json has no loss of the routers.
-TEST(Mixtures, TheRoutersLossIsThere) {
+TEST(Mixtures, LogTheLossOfTheRouter) {
   const Result plain = result_of("mixtral", kExperts, 1, 0, 1, kTwelve);
   const Result with = balanced(kExperts, 1, 0, 1);
   // With the top 2 of 4 experts the routers' loss is 2 if all are used equally, and more otherwise.
@@ -72,7 +72,7 @@ void write_short_rows(const Workplace& w, int kinds) {
 
 // Ranks gather only the experts that their tokens need, and reduce only their gradients. Other bytes sent do
 // not depend on the number of tokens.
-TEST(Mixtures, ExpertsThatNobodyNeedsStayWhereTheyAre) {
+TEST(Mixtures, UnusedExpertsAreNotSent) {
   const auto sent = [](const Json& config, int stage, bool few) {
     const Workplace w("mixtral", config);
     if (few) write_short_rows(w, 1);
@@ -106,7 +106,7 @@ Course on_short_rows(int ranks, int stage, const std::vector<std::string>& more)
 
 // The training is the same whichever experts a micro-step needs, and wherever values and states are. The last
 // of a step's three micro-steps may not need an expert that has a gradient of the first.
-TEST(Mixtures, TrainedExpertsThatSomeStepsNeedAreTheSameTraining) {
+TEST(Mixtures, TrainedExpertsThatSomeStepsNeedTrainEqually) {
   const auto in_files = [](std::vector<std::string> what) {
     std::vector<std::string> settings;
     for (const std::string& w : what)

@@ -56,7 +56,7 @@ TEST_P(OffloadFaults, AnErrorNamesThePlaceAndTheRunResumes) {
   }
 }
 
-TEST_P(OffloadFaults, ShortSlowOrCachedTransfersAreTheSameTraining) {
+TEST_P(OffloadFaults, ShortSlowOrCachedTransfersTrainEqually) {
   ASSERT_EQ(w.train({"training.max_steps=6"}), 0) << w.says();
   const std::vector<double> want = result();
   const std::string by = GetParam() ? "io_uring" : "threads";

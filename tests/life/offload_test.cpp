@@ -40,7 +40,7 @@ std::ostream& operator<<(std::ostream& to, const Case& c) {
 
 class Offload : public testing::TestWithParam<Case> {};
 
-TEST_P(Offload, IsTheSameTraining) {
+TEST_P(Offload, TrainsEqually) {
   const Case& c = GetParam();
   const auto with = [&](const Settings& homes) {
     return result_of(c.golden, c.config, c.ranks, c.stage, c.accumulation, c.more + homes);
@@ -162,7 +162,7 @@ TEST(OffloadPlan, NamesTheBoundOfAStep) {
   EXPECT_EQ(w.run({"plan", "--config", "run.json", "--disk", "1GB/s"}), 2);
   EXPECT_EQ(w.run({"plan", "--config", "run.json", "--flops", "1TFLOPS"}), 2);
   EXPECT_EQ(w.run(Settings{"plan", "--config", "run.json", "--flops", "fast"} + kStates), 2);
-  EXPECT_NE(w.says().find("--flops: fast is no speed; give one such as 1.5TFLOPS"), std::string::npos);
+  EXPECT_NE(w.says().find("--flops: fast is not a speed; give one such as 1.5TFLOPS"), std::string::npos);
 }
 
 // Checkpoints do not depend on the places of values and states.
@@ -184,7 +184,7 @@ TEST(Offload, ResumesWithOtherHomes) {
 }
 
 // With delayed updates, losses and weights differ from the usual ones from the second update on.
-TEST(OffloadDelayed, IsTheSameTrainingOnEveryStageAndRank) {
+TEST(OffloadDelayed, TrainsEquallyOnEveryStageAndRank) {
   for (const Json& config : {kLora, kFull}) {
     const auto with = [&](int ranks, int stage, const Settings& more) {
       return result_of("llama", config, ranks, stage, 2 / ranks, more);
@@ -225,7 +225,7 @@ TEST(OffloadDelayed, ResumesWithTheSameBits) {
   }
 }
 
-TEST(Offload, InHostMemoryChangesNothingOnCpusAndSaysSo) {
+TEST(Offload, InHostMemoryHasNoEffectOnCpusAndSaysSo) {
   const Workplace w("llama", kLora);
   ASSERT_EQ(w.train({kZero + "offload_optimizer.device=cpu", kZero + "sub_group_size=1000",
                      "logging.progress=plain"}),
@@ -281,7 +281,7 @@ TEST(Offload, AFullDiskEndsTheRunBeforeItBegins) {
   EXPECT_FALSE(fs::exists(w / "out/log.jsonl"));
 }
 
-TEST(Offload, MistakesAreSaid) {
+TEST(Offload, MistakesAreReported) {
   const Workplace w("llama", kLora);
   const auto refused = [&](int exit, const Settings& settings, const std::string& text) {
     EXPECT_EQ(w.train(settings), exit) << w.says();

@@ -119,7 +119,7 @@ TEST(PreferenceLife, AResumedRunHasTheSameBits) {
   }
 }
 
-TEST(PreferenceLife, StagesAreTheSameTraining) {
+TEST(PreferenceLife, StagesTrainEqually) {
   for (const ObjectiveCase& c : objective_cases()) {
     const PreferencePlace w(c.objective, c.kind);
     const auto launched = [&](int stage) {
@@ -417,7 +417,7 @@ TEST(PreferenceLife, ATeachersFileIsAsGoodAsTheTeacher) {
   ASSERT_EQ(train({file, "training.output_dir=few", "training.bf16=true"}), 0) << w.says();
   for (const double loss : losses(w / "few")) EXPECT_TRUE(std::isfinite(loss) && loss > 0);
   EXPECT_EQ(train({file, "data.max_seq_length=5", "training.output_dir=other"}), 3);
-  EXPECT_NE(w.says().find("was made of other data"), std::string::npos) << w.says();
+  EXPECT_NE(w.says().find("was made from other data"), std::string::npos) << w.says();
   for (const std::string& bytes : {kept.substr(0, 200), kept.substr(0, kept.size() - 1), std::string("{}")}) {
     std::ofstream(w / "t.safetensors", std::ios::binary) << bytes;
     EXPECT_EQ(train({file, "training.output_dir=other"}), 3) << w.says();

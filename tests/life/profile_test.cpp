@@ -28,7 +28,7 @@ TEST(WallClockBreakdown, IsInEachRowAndChangesNothing) {
   EXPECT_FALSE(rows(plain / "out/log.jsonl")[0].contains("wall_clock/forward"));
 }
 
-TEST(Monitors, WriteWhereTheyAreTold) {
+TEST(Monitors, WriteToTheConfiguredFolders) {
   const Workplace w("llama",
                     {{"logging",
                       {{"csv_monitor", {{"enabled", true}, {"output_path", "logs"}, {"job_name", "one"}}},
@@ -100,7 +100,7 @@ TEST_P(ProfiledModel, CountsAsDeepSpeedDoesAndAsThePlan) {
 
 INSTANTIATE_TEST_SUITE_P(Models, ProfiledModel, testing::Values("llama", "t5"));
 
-TEST(Profile, TellsAndDrawsAndLeavesNoTrainedModel) {
+TEST(Profile, PrintsAndDrawsAndLeavesNoTrainedModel) {
   const Workplace w("llama");
   ASSERT_EQ(w.run({"profile", "--config", "run.json"}), 0) << w.says();
   const std::string text = contents(w / "stdout");
@@ -185,7 +185,7 @@ TEST(Logging, CountsCommunicationBetweenRanks) {
   EXPECT_EQ(w.train({"--overwrite", "logging.comms_logger.prof_all=false"}), 2);
   EXPECT_NE(w.says().find("prof_ops names no collective"), std::string::npos) << w.says();
   ASSERT_EQ(w.train({"--overwrite"}), 0);
-  EXPECT_NE(w.says().find("one rank has nobody to talk to"), std::string::npos) << w.says();
+  EXPECT_NE(w.says().find("one rank communicates with no other"), std::string::npos) << w.says();
 }
 
 // The maximum over all phases is the run's memory.

@@ -136,7 +136,7 @@ TEST(QuantizedFolder, IsShardedAsTheModel) {
   }
 }
 
-TEST(QuantizedFolder, MistakesAreSaidAndLeaveNothing) {
+TEST(QuantizedFolder, MistakesAreReportedAndLeaveNoFiles) {
   const Workplace w("llama");
   ASSERT_NO_FATAL_FAILURE(quantize_model(w));
   const auto refused = [&](int exit, const std::string& model, const std::string& output,

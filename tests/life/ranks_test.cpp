@@ -21,7 +21,7 @@ const std::vector<std::string> kTwenty = {"training.max_steps=20"};
 
 // A single rank that accumulates more has the same global batch. With one micro-step all stages have the same
 // bits. With several, sharded gradients add ranks first, and replicated ones micro-steps first.
-TEST_P(Stages, AreTheSameTraining) {
+TEST_P(Stages, TrainEqually) {
   const auto& [config, ranks, accumulation] = GetParam();
   const std::vector<double> one = result_of("llama", config, 1, 0, accumulation * ranks, kTwenty).losses;
   ASSERT_EQ(one.size(), 20u);
@@ -137,7 +137,7 @@ TEST(Ranks, OverlapChangesNothing) {
 }
 
 // Groups of ranks that shard among themselves add up in another order.
-TEST(Ranks, ShardGroupsAreTheSameTraining) {
+TEST(Ranks, ShardGroupsTrainEqually) {
   for (const Json& config : {kLora, kFull}) {
     const std::vector<double> one = result_of("llama", config, 1, 0, 4).losses;
     for (int stage = 1; stage < 4; ++stage)

@@ -28,7 +28,7 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LT(std::abs(got[i] - want[i]), 1e-6 * want[i]) << i;
 }
 
-TEST(SharedSequences, AreTheSameTraining) {
+TEST(SharedSequences, TrainEqually) {
   for (const Json& config : {kLora, kFull, kQlora}) {
     const std::vector<double> want = result_of("llama", config, 1, 0, 2, kSteps).losses;
     std::vector<Result> stages;
@@ -134,8 +134,10 @@ TEST(SharedSequences, UnsupportedSettingsAreRefused) {
       {{d + "sequence_parallel_size=2"}, 3, "take 2 or 4 ranks (ft launch -n), or a size of 1 or 3"},
       {{d + "sequence_parallel_size=2"},
        1,
-       "distributed.sequence_parallel_size 2, and 1 rank is no multiple of it"},
-      {{d + "data_parallel_size=2"}, 1, "distributed.data_parallel_size is 2, and of 1 ranks 1 are data's"},
+       "distributed.sequence_parallel_size 2, and 1 rank is not a multiple of it"},
+      {{d + "data_parallel_size=2"},
+       1,
+       "distributed.data_parallel_size is 2, and of 1 ranks 1 are data-parallel"},
       {{d + "sequence_parallel_size=2", d + "data_parallel_size=2"},
        2,
        "distributed.data_parallel_size is 2, and of 2 ranks 1 remain beside "

@@ -53,7 +53,7 @@ TEST(Serve, SamplesAsGenerateDoesWithASeed) {
   EXPECT_GT(unseeded.size(), 1u);
 }
 
-TEST(Serve, PiecesOfAStreamJoinToTheWholeText) {
+TEST(Serve, PiecesOfAStreamJoinToTheCompleteText) {
   const Served w;
   const Server server(w, {"data.chat_template=chatml"});
   const Json chat{{"model", "one"}, {"messages", {{{"role", "user"}, {"content", "one two"}}}}};
@@ -355,8 +355,7 @@ TEST(Serve, AdaptersThatCannotShareAModelAreRefused) {
   ASSERT_EQ(w.train({"training.max_steps=1", "lora.use_dora=true", "training.output_dir=dora"}), 0)
       << w.says();
   EXPECT_EQ(w.run({"serve", "--model", kBase, "--adapter", "dora"}), 3);
-  EXPECT_NE(w.says().find("use_dora is not something that requests can choose; ft merge"), std::string::npos)
-      << w.says();
+  EXPECT_NE(w.says().find("use_dora cannot be chosen by requests; ft merge"), std::string::npos) << w.says();
   EXPECT_EQ(w.run({"serve", "--model", kBase, "--adapter", "a=a1", "--adapter", "a=a2"}), 2);
   EXPECT_NE(w.says().find("--adapter NAME=DIR"), std::string::npos) << w.says();
 }
@@ -375,7 +374,7 @@ TEST(Serve, PagesInABrowserAreNotAnswered) {
   EXPECT_EQ(client.read().status, 415);
 }
 
-TEST(Serve, HostileClientsHarmNobody) {
+TEST(Serve, HostileClientsDoNotDisturbOthers) {
   const Served w;
   const Server server(w);
   const std::string right = server.text("base", "one");

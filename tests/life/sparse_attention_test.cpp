@@ -32,7 +32,7 @@ struct LongRows : Workplace {
   }
 };
 
-TEST(SparseAttentionLife, StagesAreTheSameTraining) {
+TEST(SparseAttentionLife, StagesTrainEqually) {
   const LongRows one(sparse(kFull)), dense(kFull);
   ASSERT_EQ(one.train({"training.gradient_accumulation_steps=2"}), 0) << one.says();
   ASSERT_EQ(dense.train({"training.gradient_accumulation_steps=2"}), 0) << dense.says();

@@ -41,7 +41,7 @@ std::ostream& operator<<(std::ostream& to, const StoredCase& c) {
 
 class StoredWeights : public testing::TestWithParam<StoredCase> {};
 
-TEST_P(StoredWeights, AreTheSameTraining) {
+TEST_P(StoredWeights, TrainEqually) {
   const StoredCase& c = GetParam();
   Json config = {{"lora", {{"r", 4}}}};
   if (std::string(c.golden) == "t5")

@@ -38,7 +38,7 @@ class T5Place : public Workplace {
   }
 };
 
-TEST(T5Life, StagesAreTheSameTraining) {
+TEST(T5Life, StagesTrainEqually) {
   for (const auto& [golden, config] : {std::pair{"t5", kFull}, std::pair{"t5-v11", kT5Lora}}) {
     const T5Place one(golden, config);
     ASSERT_EQ(one.train({"training.gradient_accumulation_steps=2"}), 0) << one.says();
@@ -90,7 +90,7 @@ TEST(T5Life, ThePlanIsMeasuredToTheByte) {
     }
 }
 
-TEST(T5Life, MergedItIsTheModelWithItsAdapter) {
+TEST(T5Life, TheMergedModelEqualsTheModelWithItsAdapter) {
   const T5Place w("t5", kT5Lora);
   ASSERT_EQ(w.train(), 0) << w.says();
   ASSERT_EQ(

@@ -79,7 +79,7 @@ TEST(Tune, NothingIsMeasuredTwice) {
   EXPECT_EQ(rows(w / "out/tune/trials.jsonl").size(), 8u) << "other settings are measured anew";
 }
 
-TEST(Tune, AskedToStopItKeepsWhatIsMeasured) {
+TEST(Tune, AStoppedSearchKeepsItsMeasurements) {
   Json slow = kSmall;  // at most a minute for each trial
   slow["training"]["per_device_train_batch_size"] = 32;
   slow["training"]["gradient_accumulation_steps"] = 64;

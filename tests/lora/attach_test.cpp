@@ -55,13 +55,12 @@ TEST(Attach, AnAdapterMayNameMoreThanTheModelHas) {
 
 // A text is a regular expression for complete names, as in PEFT. The message shows the list that was probably
 // meant.
-TEST(Attach, ATextThatIsNoWholeName) {
+TEST(Attach, ATextMatchesCompleteNamesOnly) {
   LoraConfig c;
   c.target_modules = "q_proj";
-  EXPECT_TRUE(
-      mistake(c).starts_with("lora.target_modules: nothing is called \"q_proj\": a text is a regular "
-                             "expression for whole names, as in PEFT; for names that end so write the "
-                             "list [\"q_proj\"]; linears"))
+  EXPECT_TRUE(mistake(c).starts_with(
+      "lora.target_modules: nothing is called \"q_proj\": a text is a regular expression for complete names, "
+      "as in PEFT; for the ends of names write the list [\"q_proj\"]; linears"))
       << mistake(c);
   c.target_modules = "q_proj, v_proj";
   EXPECT_NE(mistake(c).find(R"(["q_proj","v_proj"])"), std::string::npos) << mistake(c);
@@ -85,10 +84,11 @@ TEST(Attach, PatternsThatFitNothingAreNamed) {
                    R"(lora.exclude_modules: "no_such" fits no module and excludes nothing)"}));
   c = {};
   c.exclude_modules = "q_proj";
-  EXPECT_EQ(warnings(c),
-            (Names{"lora.exclude_modules: \"q_proj\" fits no module and excludes nothing: a text is a "
-                   "regular expression for whole names, as in PEFT; for names that end so write the "
-                   "list [\"q_proj\"]"}));
+  EXPECT_EQ(
+      warnings(c),
+      (Names{
+          "lora.exclude_modules: \"q_proj\" fits no module and excludes nothing: a text is a regular "
+          "expression for complete names, as in PEFT; for the ends of names write the list [\"q_proj\"]"}));
   c = {};
   c.ensure_weight_tying = true;
   EXPECT_EQ(warnings(c).size(), 1u);

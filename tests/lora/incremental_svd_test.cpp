@@ -69,7 +69,7 @@ TEST(IncrementalSvd, ComponentsAreUnitVectorsWithALargestElementAboveZero) {
   }
 }
 
-TEST(IncrementalSvd, TheSameRowsAgainTurnNothing) {
+TEST(IncrementalSvd, RepeatedRowsDoNotTurnComponents) {
   IncrementalSvd svd(2);
   const std::vector<float> x = rows(20, 4);
   svd.add(view(x));
@@ -78,7 +78,7 @@ TEST(IncrementalSvd, TheSameRowsAgainTurnNothing) {
 }
 
 // Equal rows have fewer directions than components: the others explain nothing.
-TEST(IncrementalSvd, OfEqualRowsExplainsNothing) {
+TEST(IncrementalSvd, EqualRowsExplainNoVariance) {
   IncrementalSvd svd(3);
   const std::vector<float> x(4 * kColumns, 1.5f);
   svd.add(view(x));

@@ -126,7 +126,7 @@ TEST_F(PeftConfigTest, RefusesByName) {
             "3 " + folder / "b.json: peft_type must be LORA, is \"IA3\"");
 }
 
-TEST_F(PeftConfigTest, UnknownKeysThatAreSetAreWarnedOf) {
+TEST_F(PeftConfigTest, WarnsAboutUnknownKeysThatAreSet) {
   read(R"(, "a_flag": true, "a_number": 0.5, "an_object": {"b": 1}, "a_text": "c")");
   ASSERT_EQ(warnings.size(), 4u);
   EXPECT_TRUE(warnings[0].starts_with(folder / "a.json: a_flag is not a setting")) << warnings[0];

@@ -121,7 +121,7 @@ void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 class SiblingsTest : public testing::TestWithParam<Case> {};
 
-TEST_P(SiblingsTest, GiveWhatEachGivesAlone) {
+TEST_P(SiblingsTest, EachGivesItsSeparateResult) {
   Three three(GetParam().kinds);
   const std::vector<float> alone = three.run(false);
   const std::int64_t products = three.products();

@@ -123,12 +123,12 @@ TEST(Starts, BaseAndAdapterAddUpToTheWeight) {
 }
 
 // PiSSA takes the best approximation of W with this rank, whatever alpha is.
-TEST(Starts, PissaTakesTheSameWhateverTheScale) {
+TEST(Starts, PissaSubtractsTheSamePartAtEveryScale) {
   const auto one = Start({LoraInit::pissa}, 2, 1).product(), three = Start({LoraInit::pissa}, 2, 3).product();
   for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], three[i], 1e-5);
 }
 
-TEST(Starts, AreTheSameWhicheverWayRoundAWeightIsStored) {
+TEST(Starts, AreEqualForBothStorageOrders) {
   for (const LoraStart start :
        {LoraStart{LoraInit::kaiming}, LoraStart{LoraInit::pissa}, LoraStart{LoraInit::pissa, 3}}) {
     const Start usual(start, 3, 1.7f, true), other(start, 3, 1.7f, true, true);

@@ -137,7 +137,7 @@ TEST(FamilyConfigs, UnsupportedKeysAreRefusedByName) {
             "3 config.json: use_bidirectional_attention must be false: ft trains causal models, is true");
   EXPECT_EQ(
       refusal("mixtral", {{"router_jitter_noise", 0.1}}),
-      "3 config.json: router_jitter_noise must be 0: ft does not add noise to what routers read, is 0.1");
+      "3 config.json: router_jitter_noise must be 0: ft does not add noise to the inputs of routers, is 0.1");
   EXPECT_EQ(refusal("olmoe", {{"clip_qkv", 8}}),
             "3 config.json: clip_qkv must be null: ft does not clip queries, keys and values, is 8");
   EXPECT_EQ(refusal("mixtral", {{"num_local_experts", 2}, {"num_experts_per_tok", 3}}),

@@ -38,7 +38,7 @@ INSTANTIATE_TEST_SUITE_P(Models, Cached, testing::ValuesIn(golden_names()), [](c
   return name;
 });
 
-TEST_P(Cached, TokenByTokenIsTheWholeSequence) {
+TEST_P(Cached, TokenByTokenEqualsTheCompleteSequence) {
   if (golden.name.starts_with("llama-dynamic") || golden.name.starts_with("phi3-long"))
     GTEST_SKIP() << "a token's rotation depends on the length when it came";
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {

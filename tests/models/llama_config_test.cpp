@@ -33,7 +33,7 @@ std::string refusal(Json json, const Json& change) {
   return at == std::string::npos ? text : text.substr(0, 2) + text.substr(at);
 }
 
-TEST(LlamaConfig, PaddingCountsFromTheEndWhereItIsNegative) {
+TEST(LlamaConfig, NegativePaddingCountsFromTheEnd) {
   const auto padding = [](const Json& id) {
     Json j = base("llama");
     j["pad_token_id"] = id;
@@ -99,7 +99,7 @@ TEST(LlamaConfig, BiasesAndNorms) {
   EXPECT_FALSE(read(llama).mlp_bias);
 }
 
-TEST(LlamaConfig, TheOldScalingWinsWhereBothAreThere) {
+TEST(LlamaConfig, TheOldScalingWinsIfBothAreGiven) {
   Json j = base("llama");
   j["rope_theta"] = 500.0;
   j["rope_parameters"] = {{"rope_type", "linear"}, {"factor", 2.0}, {"rope_theta", 900.0}};

@@ -350,11 +350,10 @@ TEST(SequencePart, UnsupportedHeadsAndLayersAreRefused) {
     return std::string();
   };
   EXPECT_EQ(refused(SequenceSharing::ring), "");
-  EXPECT_EQ(
-      refused(SequenceSharing::ulysses),
-      "distributed.sequence_parallel_size is 2: 2 ranks cannot share 6 heads (num_attention_heads) and 3 "
-      "key/value heads (num_key_value_heads) evenly\n  set distributed.sequence_parallel_type to ring, "
-      "which leaves heads whole; sizes that would do: 1, 3, 6");
+  EXPECT_EQ(refused(SequenceSharing::ulysses),
+            "distributed.sequence_parallel_size is 2: 2 ranks cannot share 6 heads (num_attention_heads) and "
+            "3 key/value heads (num_key_value_heads) evenly\n  set distributed.sequence_parallel_type to "
+            "ring, which does not split heads; sizes that would do: 1, 3, 6");
   a.dropout.p = 0.5;
   EXPECT_EQ(
       refused(SequenceSharing::ring),

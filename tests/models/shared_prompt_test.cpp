@@ -43,7 +43,7 @@ Batch batch_of(const Ids& first, const Ids& second, std::size_t prompt, std::siz
   return b;
 }
 
-TEST(SharedPrompt, IsWhatTwoSequencesAre) {
+TEST(SharedPrompt, EqualsTwoSeparateSequences) {
   int tried = 0;
   for (const std::string& name : golden_names()) {
     const GoldenCase golden(name);

@@ -77,7 +77,7 @@ TEST_P(SparseModel, PackedSequencesAreIsolated) {
   EXPECT_EQ(run.logits(GoldenCase::join(samples())), alone);
 }
 
-TEST_P(SparseModel, TokenByTokenIsTheWholeSequence) {
+TEST_P(SparseModel, TokenByTokenEqualsTheCompleteSequence) {
   GenerationShape shape{{std::ssize(samples()), 0}, 0};
   for (const Batch& b : samples()) {
     shape.cache.capacity = std::max(shape.cache.capacity, b.tokens());

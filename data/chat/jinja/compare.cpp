@@ -82,7 +82,7 @@ bool less(Machine& m, const Value& a, const Value& b) {
 
 bool contains(Machine& m, const Value& in, const Value& what) {
   if (const std::string* t = in.text()) {
-    if (!what.text()) m.fail("`in` a text: what is looked for must be a text, is " + type_of(what));
+    if (!what.text()) m.fail("`in` a text: the value on its left must be a text, is " + type_of(what));
     m.step_search(*t, *what.text());
     return t->find(*what.text()) != std::string::npos;
   }

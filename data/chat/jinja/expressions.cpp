@@ -179,7 +179,7 @@ Arguments Call::evaluate(Machine& m) const {
     if (!more.dict()) m.fail("** must be an object, is " + type_of(more));
     m.step(std::ssize(more.dict()->entries()) / 8);
     for (const auto& [key, value] : more.dict()->entries()) {
-      if (!key.text()) m.fail("** with a key that is no text");
+      if (!key.text()) m.fail("** with a key that is not a text");
       out.named.emplace_back(*key.text(), value);
     }
   }

@@ -142,7 +142,7 @@ Value dictsort(Machine& m, const Value& v, A given) {
   const Bound a(m, "dictsort", given, {"case_sensitive", "by", "reverse"});
   const std::string by = a.text(1, "key");
   if (by != "key" && by != "value") m.fail("dictsort: `by` must be key or value");
-  if (!v.dict()) m.fail("dictsort: " + type_of(v) + " is no object");
+  if (!v.dict()) m.fail("dictsort: " + type_of(v) + " is not an object");
   std::vector<Keyed> items;
   for (const auto& [key, value] : v.dict()->entries()) {
     const Value& of = by == "key" ? key : value;
@@ -170,7 +170,7 @@ Value groupby(Machine& m, const Value& v, A given) {
 
 Value items_filter(Machine& m, const Value& v, A) {
   if (v.is_undefined()) return m.generator({});
-  if (!v.dict()) m.fail("items: " + type_of(v) + " is no object");
+  if (!v.dict()) m.fail("items: " + type_of(v) + " is not an object");
   std::vector<Value> out;
   for (const auto& [key, value] : v.dict()->entries()) out.push_back(m.list({key, value}, ListKind::tuple));
   return m.generator(std::move(out));

@@ -19,7 +19,7 @@ namespace {
 using A = const Arguments&;
 
 [[noreturn]] void fail_type(Machine& m, const char* filter, const Value& v) {
-  m.fail(str(filter, ": ", type_of(v), " is no number"));
+  m.fail(str(filter, ": ", type_of(v), " is not a number"));
 }
 
 Value absolute(Machine& m, const Value& v, A) {

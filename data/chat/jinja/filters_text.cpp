@@ -73,7 +73,7 @@ Value replace(Machine& m, const Value& v, A given) {
 
 Value indent(Machine& m, const Value& v, A given) {
   const Bound a(m, "indent", given, {"width", "first", "blank"});
-  if (!v.text()) m.fail("indent: " + type_of(v) + " is no text");
+  if (!v.text()) m.fail("indent: " + type_of(v) + " is not a text");
   std::string margin;
   if (a.has(0) && a[0].text()) {
     margin = *a[0].text();
@@ -118,7 +118,7 @@ Value truncate(Machine& m, const Value& v, A given) {
                             : v.dict() ? std::ssize(v.dict()->entries())
                                        : -1;
   if (size >= 0 && size - leeway <= most) return v;
-  if (!v.text()) m.fail("truncate: " + type_of(v) + " is no text");
+  if (!v.text()) m.fail("truncate: " + type_of(v) + " is not a text");
   const std::string& text = *v.text();
   std::string cut = text.substr(0, places_of(text)[static_cast<std::size_t>(most - end_length)]);
   if (!a.flag(1, false)) cut = cut.substr(0, cut.rfind(' '));
@@ -160,7 +160,7 @@ Value urlencode(Machine& m, const Value& v, A) {
   const Value::ListRef all = m.items_of(pairs);
   for (const Value& pair : all->items) {
     const Value::ListRef two = m.items_of(pair);
-    if (two->items.size() != 2) m.fail("urlencode: an item is no pair");
+    if (two->items.size() != 2) m.fail("urlencode: an item is not a pair");
     out.add(std::exchange(sign, "&"));
     write(str_of(m, two->items[0]), false);
     out.add("=");

@@ -95,7 +95,7 @@ class Percent {
       f.type = 's';
       return write_formatted(m_, out, text.take(), f);
     }
-    if (!value.is_number()) m_.fail(str("%", f.type, ": ", type_of(value), " is no number"));
+    if (!value.is_number()) m_.fail(str("%", f.type, ": ", type_of(value), " is not a number"));
     if (!f.align) f.align = '>';
     if (f.type == 'i' || f.type == 'u') f.type = 'd';
     const auto* real = value.as<double>();

@@ -46,7 +46,7 @@ Dict dict_from(Machine& m, const Arguments& given) {
       const Value::ListRef all = m.items_of(given.values[0]);
       for (const Value& pair : all->items) {
         const Value::ListRef two = m.items_of(pair);
-        if (two->items.size() != 2) m.fail("dict: an item is no pair");
+        if (two->items.size() != 2) m.fail("dict: an item is not a pair");
         set(two->items[0], two->items[1]);
       }
     }

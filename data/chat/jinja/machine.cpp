@@ -168,11 +168,11 @@ Value Machine::call(const Value& function, const Arguments& arguments) {
   if (const auto* gone = function.as<Undefined>())
     fail(str("'", gone->name ? *gone->name : "", "' is undefined, and is called"));
   Object* o = function.object();
-  if (!o || !o->callable()) fail(type_of(function) + " is called, but is no function");
+  if (!o || !o->callable()) fail(type_of(function) + " is called, but is not a function");
   return o->call(*this, arguments);
 }
 
-Value Object::call(Machine& m, const Arguments&) { m.fail("it is no function"); }
+Value Object::call(Machine& m, const Arguments&) { m.fail("it is not a function"); }
 
 Value::ListRef Generator::iterate(Machine& m) {
   Value::ListRef all = std::move(items_);

@@ -18,7 +18,7 @@ void Target::assign(Machine& m, const Value& value) const {
     if (attribute.empty()) return m.set(name, value);
     const Value* space = m.variable(name);
     auto* to = space ? dynamic_cast<Namespace*>(space->object()) : nullptr;
-    if (!to) m.fail(str("set ", name, ".", attribute, ": ", name, " is no namespace"));
+    if (!to) m.fail(str("set ", name, ".", attribute, ": ", name, " is not a namespace"));
     to->attributes.set(Value::text(attribute), value);
     return;
   }

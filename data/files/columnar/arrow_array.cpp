@@ -74,7 +74,7 @@ void ArrowArray::put(std::int64_t i, int depth, std::string& to) {
     case Layout::list_view: {
       const std::int64_t begin = integer(buffers_[1], i, field_->width, true),
                          size = integer(buffers_[2], i, field_->width, true);
-      check(begin >= 0 && size >= 0 && size <= kMostValues && begin <= kMostValues, "a list of no such size");
+      check(begin >= 0 && size >= 0 && size <= kMostValues && begin <= kMostValues, "a list of a wrong size");
       return put_items(begin, begin + size, depth, to);
     }
     case Layout::fixed_list:
@@ -111,7 +111,7 @@ void ArrowArray::put_fixed(std::int64_t i, std::string& to) {
 void ArrowArray::put_view(std::int64_t i, std::string& to) {
   const Bytes view = buffers_.at(1).at(16 * i, 16);
   const auto size = little<std::int32_t>(view);
-  check(size >= 0, "a text of fewer than no bytes");
+  check(size >= 0, "a text of a negative size");
   if (size <= kInView)
     return columnar::put(field_->meaning, {.bytes = view.substr(4, static_cast<std::size_t>(size))}, to);
   const auto buffer = little<std::int32_t>(view.substr(8)), offset = little<std::int32_t>(view.substr(12));
@@ -173,7 +173,7 @@ ArrowBatch::ArrowBatch(const FlatTable& batch, const Body& body, ArrowDictionari
       buffers_(batch.list(2, 16)),
       view_counts_(batch.list(4, 8)),
       rows_(batch.number<std::int64_t>(0, 0)) {
-  check(rows_ >= 0 && rows_ <= kMostValues, "a batch of no such number of rows");
+  check(rows_ >= 0 && rows_ <= kMostValues, "a batch with a wrong number of rows");
   const auto packed = batch.table(3);
   if (!packed) return;
   codec_ = packed->number<std::int8_t>(0, 0);
@@ -186,7 +186,7 @@ ArrowArray ArrowBatch::take(const ArrowField& field, bool read, bool plain) {
   a.field_ = &field;
   a.length_ = nodes_.number<std::int64_t>(node_++);
   const std::int64_t each = std::max({std::int64_t{1}, std::int64_t{field.width}, field.size});
-  check(a.length_ >= 0 && a.length_ <= kMostValues / each, "a column of no such length");
+  check(a.length_ >= 0 && a.length_ <= kMostValues / each, "a column of a wrong length");
   const bool by_index = field.dictionary && !plain;
   std::int64_t buffers = by_index ? 2 : buffers_of(field, body_.unions_valid);
   if (field.layout == Layout::views && !by_index) {

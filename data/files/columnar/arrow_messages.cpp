@@ -21,7 +21,7 @@ ArrowMessages::ArrowMessages(const InputFile& file) : file_(file), end_(file.siz
     return;
   }
   ArrowMessage first;
-  check(next(first) && first.kind() == ArrowMessage::schema, "no Arrow file: it begins with no schema");
+  check(next(first) && first.kind() == ArrowMessage::schema, "not an Arrow file: it begins with no schema");
   about_ = std::move(first.metadata);
 }
 
@@ -49,7 +49,7 @@ void ArrowMessages::go_to_next_block() { at_ = next_block_ < blocks_.size() ? bl
 
 FlatTable ArrowMessages::schema() const {
   const auto schema = FlatTable::root(about_).table(is_file_ ? 1 : 2);
-  check(schema.has_value(), "no Arrow file: it has no schema");
+  check(schema.has_value(), "not an Arrow file: it has no schema");
   return *schema;
 }
 

@@ -22,7 +22,7 @@ void set_other(ArrowField& f, const char* name, int width) {
 }
 
 int width_of_bits(std::int32_t bits) {
-  check(bits > 0 && bits <= 256 && bits % 8 == 0, "numbers of bits that are no bytes");
+  check(bits > 0 && bits <= 256 && bits % 8 == 0, "numbers whose bits do not fill bytes");
   return bits / 8;
 }
 
@@ -81,7 +81,7 @@ bool set_value(ArrowField& f, int number, const FlatTable& type) {
     }
     case 15:
       set_fixed(f, {}, type.number<std::int32_t>(0, 0));
-      check(f.width > 0, "values of no bytes");
+      check(f.width > 0, "values of 0 bytes");
       return true;
     case 18:
       set_other(f, "duration", 8);
@@ -115,7 +115,7 @@ void set_layout(ArrowField& f, int number, const FlatTable& type) {
     case 16:
       f.layout = Layout::fixed_list;
       f.size = type.number<std::int32_t>(0, 0);
-      check(f.size >= 0, "lists of fewer than no values");
+      check(f.size >= 0, "lists of a negative size");
       return;
     case 17:
       return set_offsets(f, Layout::map, 4);

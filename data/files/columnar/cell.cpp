@@ -109,7 +109,7 @@ void put_int96(Bytes bytes, std::string& to) {
 
 // Returns the decimal digits of a big-endian number, which is divided by ten until it is 0.
 std::string digits_of(Bytes bytes, bool& negative) {
-  check(!bytes.empty() && bytes.size() <= 32, "a decimal of no or more than 32 bytes");
+  check(!bytes.empty() && bytes.size() <= 32, "a decimal of 0 or more than 32 bytes");
   std::string number(bytes), digits;
   negative = (number[0] & 0x80) != 0;
   int carry = 1;

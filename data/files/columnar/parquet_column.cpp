@@ -76,7 +76,7 @@ ParquetColumn::ParquetColumn(const InputFile& file, const Node& leaf, const Colu
       held_(held) {
   page_ = at_;
   check(!chunk.encrypted, "it is encrypted, which is not read");
-  check(!chunk.elsewhere, "its values are in another file, which is not read");
+  check(!chunk.in_other_file, "its values are in another file, which is not read");
   check(chunk.type.physical == leaf.type.physical, "its values are of another type than the schema says");
   check(left_ == 0 || (at_ >= 4 && at_ < end_), "its pages are not in the file");
   advance();

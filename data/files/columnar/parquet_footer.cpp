@@ -142,7 +142,7 @@ void check_meaning(const SchemaElement& e) {
       (k == half && p == Physical::fixed_bytes && e.type->length == 2) ||
       (k == date && p == Physical::int32) || ((k == whole || k == time || k == timestamp) && integers);
   if (!fits)
-    throw Damage(str("column ", printable(e.name, 40), " says that its values are what they are not"));
+    throw Damage(str("column ", printable(e.name, 40), " has a logical type that does not fit its values"));
 }
 
 SchemaElement read_element(Compact& in) {
@@ -169,7 +169,7 @@ SchemaElement read_element(Compact& in) {
   e.group = logical.group.value_or(older.group.value_or(GroupKind::structure));
   if (!physical || e.children > 0) return e;
   e.type = StoredType{one_of(*physical, Physical::fixed_bytes, "a type that is not known"), length};
-  check(e.type->physical != Physical::fixed_bytes || length > 0, "values of no bytes");
+  check(e.type->physical != Physical::fixed_bytes || length > 0, "values of 0 bytes");
   e.meaning =
       logical.meaning ? *logical.meaning : older.meaning.value_or(Meaning{natural_kind(e.type->physical)});
   check_meaning(e);
@@ -181,7 +181,7 @@ ColumnChunk read_chunk(Compact& in) {
   std::int64_t dictionary = 0;
   bool seen = false;
   in.structure([&](std::int64_t id) {
-    if (id == 1) c.elsewhere = !in.binary().empty();
+    if (id == 1) c.in_other_file = !in.binary().empty();
     if (id == 8) c.encrypted = true;
     if (id == 9) c.encrypted = true;
     if (id != 3) return;
@@ -196,7 +196,7 @@ ColumnChunk read_chunk(Compact& in) {
     });
   });
   check(seen || c.encrypted, "a column chunk without metadata");
-  check(c.values >= 0, "fewer than no values");
+  check(c.values >= 0, "a negative number of values");
   if (dictionary > 0 && dictionary < c.offset) c.offset = dictionary;
   return c;
 }
@@ -213,7 +213,7 @@ RowGroup read_group(Compact& in, std::size_t leaves) {
     if (id == 3) g.rows = in.integer();
   });
   check(g.columns.size() == leaves, "a row group with fewer columns than the schema");
-  check(g.rows >= 0, "fewer than no rows");
+  check(g.rows >= 0, "a negative number of rows");
   return g;
 }
 
@@ -225,7 +225,7 @@ std::string footer_bytes(const InputFile& file) {
   file.read(file.size() - kTail, tail.data(), kTail);
   if (head == "PARE" || tail.ends_with("PARE"))
     throw Damage("an encrypted Parquet file, which is not read; save it without encryption");
-  check(head == "PAR1", "no Parquet file: it does not begin with PAR1");
+  check(head == "PAR1", "not a Parquet file: it does not begin with PAR1");
   check(tail.ends_with("PAR1"), "damaged or cut short: a Parquet file ends with PAR1");
   const std::int64_t length = little<std::uint32_t>(tail);
   check(length <= file.size() - 12, "damaged or cut short: its footer is longer than the file");
@@ -273,7 +273,7 @@ ParquetFooter read_footer(const InputFile& file) {
     if (id == 8) throw Damage("an encrypted Parquet file, which is not read; save it without encryption");
   });
   check(!footer.schema.empty(), "a footer without a schema");
-  check(footer.rows >= 0, "fewer than no rows");
+  check(footer.rows >= 0, "a negative number of rows");
   for (const RowGroup& group : footer.groups)  // the schema may follow the groups
     check(group.columns.size() == leaves, "a row group with fewer columns than the schema");
   return footer;

@@ -49,7 +49,7 @@ struct ColumnChunk {
   Codec codec = Codec::none;
   std::int64_t values = 0;  // with nulls
   std::int64_t offset = 0;  // file offset of its first page
-  bool encrypted = false, elsewhere = false;
+  bool encrypted = false, in_other_file = false;
 };
 
 struct RowGroup {

@@ -20,7 +20,7 @@ class TreeMaker {
   Node row() {
     Node row = content(next(), {});
     check(at_ == schema_.size(), "a schema with more columns than its groups have");
-    check(row.kind == Node::Kind::structure, "a schema that is no group of columns");
+    check(row.kind == Node::Kind::structure, "a schema that is not a group of columns");
     return row;
   }
 

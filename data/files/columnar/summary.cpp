@@ -108,7 +108,7 @@ Summary of_arrow(const InputFile& file) {
   for (ArrowMessage m; messages.next(m);) {
     if (m.kind() != ArrowMessage::batch) continue;
     const auto rows = m.header().number<std::int64_t>(0, 0);
-    check(rows >= 0 && rows <= INT64_MAX - s.rows, "a batch of no such number of rows");
+    check(rows >= 0 && rows <= INT64_MAX - s.rows, "a batch with a wrong number of rows");
     s.rows += rows;
     ++s.parts;
   }

@@ -21,8 +21,8 @@ struct AdafactorArguments {
     f("scale_parameter", scale_parameter, "Multiply the rate by the root mean square of the weight.");
     f("relative_step", relative_step, "The rate is min(1e-2, 1 / sqrt(step)).");
     f("warmup_init", warmup_init, "With relative_step: min(1e-6 step, 1 / sqrt(step)).");
-    f("clip_threshold", clip_threshold, "Root mean square of an update from which it is shortened.",
-      above(0));
+    f("clip_threshold", clip_threshold,
+      "Largest root mean square of an update; larger updates are scaled down to it.", above(0));
     f("decay_rate", decay_rate, "The decay of means is 1 - step^decay_rate.", below(0));
   }
   std::string mistake() const {

@@ -33,7 +33,7 @@ Json parse_optim_args(const std::string& text, const SettingsText& tree) {
     if (equals == 0 || equals == pair.npos || equals + 1 == pair.size()) {
       Reading reading(tree, "", nullptr);
       reading.fail("training.optim_args",
-                   str("\"", printable(pair), "\" is no key=value; write \"key=value,key=value\""));
+                   str("\"", printable(pair), "\" is not key=value; write \"key=value,key=value\""));
       reading.finish();
     }
     all[pair.substr(0, equals)] = value_of_text(pair.substr(equals + 1));

@@ -17,7 +17,7 @@ struct RmsPropArguments {
   void fields(auto& f) {
     f("alpha", alpha, "Decay of the mean of squared gradients.", at_least(0), at_most(1));
     f("eps", eps, "Added to the root of that mean.", above(0));
-    f("momentum", momentum, "Part of the last change that goes into the next.", at_least(0));
+    f("momentum", momentum, "Part of the last update that is added to the next.", at_least(0));
     f("centered", centered, "Take the square of the mean gradient from that mean.");
   }
 };

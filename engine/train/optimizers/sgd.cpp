@@ -14,8 +14,8 @@ struct SgdArguments {
   bool nesterov = false;
 
   void fields(auto& f) {
-    f("momentum", momentum, "Part of the last change that goes into the next.", at_least(0));
-    f("dampening", dampening, "Part of the gradient that does not go into it.");
+    f("momentum", momentum, "Part of the last update that is added to the next.", at_least(0));
+    f("dampening", dampening, "Part of the gradient that is not added to the momentum.");
     f("nesterov", nesterov, "Nesterov's momentum.");
   }
   std::string mistake() const {

@@ -42,9 +42,9 @@ struct MonitorConfig {
   std::string output_path, job_name;
 
   void fields(auto& f) {
-    f("enabled", enabled, "Write them; the same as naming them in report_to.");
+    f("enabled", enabled, "Write these files, as if report_to named them.");
     f("output_path", output_path, "Folder of several jobs; empty: the run's folder.", is_path());
-    f("job_name", job_name, "This run's folder in it.", not_empty());
+    f("job_name", job_name, "Folder of this run in output_path.", not_empty());
   }
 };
 
@@ -54,11 +54,11 @@ struct WandbConfig {
   std::string output_path, project = "ft", entity, group;
 
   void fields(auto& f) {
-    f("enabled", enabled, "Write it; the same as naming it in report_to.");
+    f("enabled", enabled, "Write the run, as if report_to named it.");
     f("output_path", output_path, "Folder whose wandb/ holds the runs; empty: the run's folder.", is_path());
     f("project", project, "Project of the run.", not_empty());
-    f("entity", entity, "Who owns it, a user or a team; empty: who sends it.");
-    f("group", group, "Runs that belong together; empty: none.");
+    f("entity", entity, "Owner of the project, a user or a team; empty: the user who sends the run.");
+    f("group", group, "Group of the run; empty: none.");
   }
 };
 
@@ -84,16 +84,16 @@ struct FlopsProfilerConfig {
 
   void fields(auto& f) {
     f("enabled", enabled, "Profile one step of a training run; ft profile always does.");
-    f("profile_step", profile_step, "The step; those before it warm up.", at_least(1));
+    f("profile_step", profile_step, "Step to profile; the steps before it warm up.", at_least(1));
     f("module_depth", module_depth, "Show modules down to this depth; -1: all.", at_least(-1));
-    f("top_modules", top_modules, "Modules that are named for each depth, those with the most time.",
+    f("top_modules", top_modules, "Number of modules to name for each depth, those with the most time.",
       at_least(1));
-    f("detailed", detailed, "Show a table of the modules, layers added up.");
+    f("detailed", detailed, "Show a table of the modules, summed over layers.");
     f("output_file", output_file, "Write the tables to this file; null: to the screen.", is_path(),
       not_empty());
     f("recompute_fwd_factor", recompute_fwd_factor,
-      "Count the forward pass's FLOPs this many times more, for what backward computes again; 0: only the "
-      "model's own FLOPs.",
+      "Times that the forward pass's FLOPs are added for recomputation in backward; 0: only the model's own "
+      "FLOPs.",
       at_least(0));
   }
 };
@@ -124,10 +124,10 @@ struct CommsLoggerConfig {
   void fields(auto& f) {
     f("enabled", enabled,
       "Several ranks: count collectives, their bytes, time and bandwidth; docs/profiling.md.");
-    f("verbose", verbose, "Print each of them.");
-    f("prof_all", prof_all, "Count all of them.");
-    f("prof_ops", prof_ops, "Without prof_all: count these.");
-    f("debug", debug, "Count by what is moved, too: a block of the model, the loss.");
+    f("verbose", verbose, "Print each collective.");
+    f("prof_all", prof_all, "Count all collectives.");
+    f("prof_ops", prof_ops, "Without prof_all: collectives to count.");
+    f("debug", debug, "Count by contents too: a block of the model, the loss.");
   }
 };
 
@@ -158,13 +158,13 @@ struct LoggingConfig {
       "Print a line on the screen every this many steps; null: without a live line, at every row of the log.",
       at_least(1));
     f("logging_first_step", logging_first_step, "Log the first step too.");
-    f("log_level", log_level, "What to print: errors always, then warnings, then progress.");
+    f("log_level", log_level, "Lines to print: errors always, then warnings, then progress.");
     f("report_to", report_to,
-      "Where rows are logged. log.jsonl is always written; none: nothing else. wandb and mlflow are files; "
+      "Formats of the log. log.jsonl is always written; none: no other format. wandb and mlflow are files; "
       "ft sends nothing: docs/trackers.md.");
     f("progress", progress,
-      "bar: one live line; full: the course of the loss above it, where the terminal is tall enough; plain: "
-      "a line per row; auto: bar on a terminal, else plain.");
+      "Progress on the screen. bar: one live line; full: the course of the loss above it, if the terminal is "
+      "tall enough; plain: a line per row; auto: bar on a terminal, else plain.");
     f("run_name", run_name, "Name of the run in plots and logs; null: the output folder's name.");
     f("plot_loss", plot_loss, "Write loss.svg at the end.");
     f("html_report", html_report,
@@ -177,12 +177,11 @@ struct LoggingConfig {
     f("wandb", wandb, "With report_to wandb: the offline run, for wandb sync.");
     f("mlflow", mlflow, "With report_to mlflow: the file store.");
     f("wall_clock_breakdown", wall_clock_breakdown,
-      "Rows say where the time went: seconds of forward, backward, reduce, step, data and save since the "
-      "last "
-      "row. On a GPU it costs a little speed.");
+      "Log the seconds of forward, backward, reduce, step, data and save since the last row. On a GPU this "
+      "costs a little speed.");
     f("memory_breakdown", memory_breakdown,
-      "Rows say how much memory each phase of a step takes; a table at the end.");
-    f("comms_logger", comms_logger, "What the ranks say to each other: DeepSpeed's names.");
+      "Log the memory of each phase of a step, and print a table at the end.");
+    f("comms_logger", comms_logger, "Log of communication between ranks: DeepSpeed's names.");
     f("flops_profiler", flops_profiler,
       "Parameters, FLOPs, time and memory of each module in one step; docs/profiling.md.");
   }

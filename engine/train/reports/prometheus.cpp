@@ -82,7 +82,7 @@ void Prometheus::end(const Summary& summary) {
 void Prometheus::write() const {
   Page page(header_.name());
   page.gauge("ft_running", running_, "1 while the run is active.");
-  page.gauge("ft_planned_steps", static_cast<double>(header_.steps), "Optimizer steps of the whole run.");
+  page.gauge("ft_planned_steps", static_cast<double>(header_.steps), "Optimizer steps of the complete run.");
   page.family("ft_memory_bytes", "gauge", "Memory by category.");
   page.value(static_cast<double>(memory_.weights), ",category=\"weights\"");
   page.value(static_cast<double>(memory_.adapter), ",category=\"adapter\"");

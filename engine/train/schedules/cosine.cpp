@@ -20,7 +20,7 @@ struct Cosine {
 struct CosineWithRestarts {
   double num_cycles = 1;
 
-  void fields(auto& f) { f("num_cycles", num_cycles, "Times that the cosine falls.", above(0)); }
+  void fields(auto& f) { f("num_cycles", num_cycles, "Number of times that the cosine falls.", above(0)); }
   double rate(std::int64_t step, const Run&) const;
 };
 

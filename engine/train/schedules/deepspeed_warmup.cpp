@@ -25,9 +25,9 @@ struct DeepSpeedWarmup {
   WarmupType warmup_type = WarmupType::log;
 
   void fields(auto& f) {
-    f("warmup_num_steps", warmup_num_steps, "Steps of the warm-up; auto: as training.warmup_steps says.",
-      or_auto(), at_least(1));
-    f("warmup_type", warmup_type, "How the rate rises.");
+    f("warmup_num_steps", warmup_num_steps, "Steps of the warm-up; auto: training.warmup_steps.", or_auto(),
+      at_least(1));
+    f("warmup_type", warmup_type, "Shape of the warm-up.");
   }
   std::int64_t steps(const Run&) const;
   double gamma(std::int64_t iteration, const Run&) const;  // before its end

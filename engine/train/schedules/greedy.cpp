@@ -24,19 +24,19 @@ struct Greedy {
   std::int64_t window_size = 50, reset_start = 500;
 
   void fields(auto& f) {
-    f("mode", mode, "Which figure is better; null: as evaluation.greater_is_better says.");
-    f("factor", factor, "By which the rate falls, and by whose inverse it rises.", above(0), below(1));
-    f("patience", patience, "Evaluations in a row that do nothing.", at_least(0));
-    f("threshold", threshold, "Less progress than this is none.", at_least(0));
+    f("mode", mode, "Direction in which the figure improves; null: that of evaluation.greater_is_better.");
+    f("factor", factor, "Factor by which the rate falls; it rises by the inverse.", above(0), below(1));
+    f("patience", patience, "Evaluations in a row without a change of the rate.", at_least(0));
+    f("threshold", threshold, "Least progress that counts.", at_least(0));
     f("threshold_mode", threshold_mode, "Progress as a fraction of the best figure, or as it is.");
-    f("cooldown", cooldown, "Evaluations that do not count after the rate has fallen.", at_least(0));
-    f("warmup", warmup, "Evaluations that do not count after the rate has risen.", at_least(0));
-    f("min_lr", min_lr, "The rate does not fall below this.", at_least(0));
-    f("max_lr", max_lr, "The rate does not rise above this.", above(0));
-    f("eps", eps, "A change by less than this does not happen.", at_least(0));
+    f("cooldown", cooldown, "Evaluations to skip after the rate has fallen.", at_least(0));
+    f("warmup", warmup, "Evaluations to skip after the rate has risen.", at_least(0));
+    f("min_lr", min_lr, "Lowest rate.", at_least(0));
+    f("max_lr", max_lr, "Highest rate.", above(0));
+    f("eps", eps, "Least change of the rate; smaller ones are skipped.", at_least(0));
     f("smooth", smooth, "Judge the mean of the last figures.");
     f("window_size", window_size, "Figures in this mean.", at_least(1));
-    f("reset_start", reset_start, "Falls at the lowest rate until all starts anew.", at_least(0));
+    f("reset_start", reset_start, "Falls at the lowest rate before the schedule starts anew.", at_least(0));
   }
   double rate(std::int64_t, const Run& run) const { return run.rate; }  // without any evaluation
 };

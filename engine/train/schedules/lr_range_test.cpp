@@ -16,9 +16,9 @@ struct LrRangeTest {
 
   void fields(auto& f) {
     f("lr_range_test_min_lr", lr_range_test_min_lr, "The first rate.", at_least(0));
-    f("lr_range_test_step_size", lr_range_test_step_size, "Steps in which it grows once.", at_least(1));
-    f("lr_range_test_step_rate", lr_range_test_step_rate, "By how much, as a fraction of the first rate.",
-      at_least(0));
+    f("lr_range_test_step_size", lr_range_test_step_size, "Steps in which the rate grows once.", at_least(1));
+    f("lr_range_test_step_rate", lr_range_test_step_rate,
+      "Growth in these steps, as a fraction of the first rate.", at_least(0));
     f("lr_range_test_staircase", lr_range_test_staircase, "Grow at the end of those steps only.");
   }
   double rate(std::int64_t step, const Run&) const;

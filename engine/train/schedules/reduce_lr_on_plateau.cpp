@@ -20,14 +20,14 @@ struct ReduceLrOnPlateau {
   double min_lr = 0, eps = 1e-8;
 
   void fields(auto& f) {
-    f("mode", mode, "Which figure is better; null: as evaluation.greater_is_better says.");
-    f("factor", factor, "By which the rate falls.", above(0), below(1));
-    f("patience", patience, "Evaluations without progress that do nothing.", at_least(0));
-    f("threshold", threshold, "Less progress than this is none.", at_least(0));
+    f("mode", mode, "Direction in which the figure improves; null: that of evaluation.greater_is_better.");
+    f("factor", factor, "Factor by which the rate falls.", above(0), below(1));
+    f("patience", patience, "Evaluations without progress before the rate falls.", at_least(0));
+    f("threshold", threshold, "Least progress that counts.", at_least(0));
     f("threshold_mode", threshold_mode, "Progress as a fraction of the best figure, or as it is.");
-    f("cooldown", cooldown, "Evaluations that do not count after the rate has fallen.", at_least(0));
+    f("cooldown", cooldown, "Evaluations to skip after the rate has fallen.", at_least(0));
     f("min_lr", min_lr, "The lowest rate.", at_least(0));
-    f("eps", eps, "A fall by less than this does not happen.", at_least(0));
+    f("eps", eps, "Least fall of the rate; smaller ones are skipped.", at_least(0));
   }
   double rate(std::int64_t, const Run& run) const { return run.rate; }  // without any evaluation
 };

@@ -25,8 +25,8 @@ struct WarmupStableDecay {
   void fields(auto& f) {
     f("num_decay_steps", num_decay_steps, "Steps of the decay.", required(), at_least(0));
     f("num_stable_steps", num_stable_steps, "Steps at the full rate; null: all between.", at_least(0));
-    f("warmup_type", warmup_type, "How the rate rises.");
-    f("decay_type", decay_type, "How it falls.");
+    f("warmup_type", warmup_type, "Shape of the warm-up.");
+    f("decay_type", decay_type, "Shape of the decay.");
     f("min_lr_ratio", min_lr_ratio, "The first and the last rate, as a fraction of learning_rate.",
       at_least(0));
     f("num_cycles", num_cycles, "Waves of a decay by cosine.", at_least(0));

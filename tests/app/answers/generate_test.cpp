@@ -239,13 +239,13 @@ TEST_F(Generate, MaxLengthCountsThePrompt) {
   EXPECT_EQ(rows()[0]["output_ids"].size(), 7u);
 }
 
-TEST_F(Generate, Bf16IsThereToo) {
+TEST_F(Generate, ComputesInBf16) {
   ASSERT_EQ(answer("{\"prompt\": \"one\"}\n", {"--dtype", "bfloat16", "generation.max_new_tokens=4"}).code,
             0);
   EXPECT_EQ(rows()[0]["output_ids"].size(), 4u);
 }
 
-TEST_F(Generate, RowsThatAreWrong) {
+TEST_F(Generate, RefusesWrongRows) {
   EXPECT_EQ(error(""), ": has no rows");
   EXPECT_EQ(error("{\"prompt\": \"a\"}\n[1]\n"), ":2: the row is [1], not an object");
   const std::string kinds =
@@ -271,7 +271,7 @@ TEST_F(Generate, RowsThatAreWrong) {
             ":1: the prompt has 2 tokens and generation.max_length is 2");
 }
 
-TEST_F(Generate, SettingsThatAreWrong) {
+TEST_F(Generate, RefusesWrongSettings) {
   const auto said = [&](std::vector<std::string> more) {
     const Outcome o = answer("{\"prompt\": \"a\"}\n", std::move(more));
     EXPECT_EQ(o.code, 2) << o.err;
@@ -296,8 +296,8 @@ TEST_F(Generate, SettingsThatAreWrong) {
   const Outcome chat = run({"chat", "--model", kModel, "generation.num_beams=2"});
   EXPECT_EQ(chat.code, 2);
   EXPECT_EQ(chat.err,
-            "generation.num_beams: ft chat prints an answer token by token, but beam search has none before "
-            "its end; set generation.num_beams=1\n");
+            "generation.num_beams: ft chat prints an answer token by token, but beam search has no tokens "
+            "before its end; set generation.num_beams=1\n");
   EXPECT_EQ(said({"generation.max_length=5", "generation.max_new_tokens=5"}),
             "set generation.max_length or generation.max_new_tokens, not both\n");
   write_file(out, "mine");
@@ -390,7 +390,7 @@ TEST_F(Generate, ChatWithAnEncoderDecoder) {
   EXPECT_EQ(refusal("data.chat_template=chatml"),
             "data.chat_template: an encoder-decoder reads one text at a time, without turns\n");
   EXPECT_EQ(refusal("generation.max_length=1"),
-            "generation.max_length: the start token counts too, so that 1 leaves no answer\n");
+            "generation.max_length: the start token counts too, so 1 leaves no room for an answer\n");
 }
 
 TEST_F(Generate, TheModelsOwnSettings) {
@@ -414,9 +414,10 @@ TEST_F(Generate, TheModelsOwnSettings) {
   write_file(model + "/generation_config.json", "{\"typical_p\": 0.5}");
   const Outcome o = run(command);
   EXPECT_EQ(o.code, 3);
-  EXPECT_EQ(o.err, model +
-                       "/generation_config.json: typical_p is not available yet; remove it (answers will "
-                       "differ from those it asks for)\n");
+  EXPECT_EQ(
+      o.err,
+      model +
+          "/generation_config.json: typical_p is not available yet; remove it (ft's answers will differ)\n");
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST_F(Metrics, LinesAreThoseOfAnySystem) {
 TEST_F(Metrics, FilesThatAreNotPairs) {
   refused("a\nb\n", "a\n",
           hypotheses + " has 2 lines and " + references +
-              " has 1 line: each line of one is compared with that line of the other");
+              " has 1 line: line 1 of one is compared with line 1 of the other, and so on");
   refused("", "a\n", hypotheses + ": has no lines");
   refused("a\n", "", references + ": has no lines");
   refused("a\n\xff\n", "a\nb\n", hypotheses + ":2: not UTF-8");

@@ -44,7 +44,7 @@ TEST_F(Stream, HalfCharactersWait) {
   EXPECT_NE(std::find(parts.begin(), parts.end(), "\xF0\x9F\x99\x82"), parts.end());
 }
 
-TEST_F(Stream, BytesThatAreNoCharacterDoNotStopIt) {
+TEST_F(Stream, InvalidBytesDoNotStopIt) {
   TextStream stream(*tokenizer, {});
   const std::int32_t half = *tokenizer->id("<0xF0>");
   std::string shown;
@@ -62,7 +62,7 @@ TEST_F(Stream, IdsWithoutATokenAreNoText) {
   EXPECT_EQ(shown + stream.finish(), "a\xF0\x9F\x99\x82z");
 }
 
-TEST_F(Stream, ItsWholeTextIsThatOfAllTokens) {
+TEST_F(Stream, CompleteTextIsThatOfAllTokens) {
   TextStream stream(*tokenizer, {});
   std::vector<std::int32_t> ids;
   for (const char* name : {"<0xE4>", "<0xB8>", "<0xAD>", "<0xE4>", "<0xB8>", "<0xE4>", "<0xB8>", "<0xAD>"})

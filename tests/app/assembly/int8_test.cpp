@@ -48,7 +48,7 @@ class Rounded final : public WeightSource {
 
 class Int8Model : public testing::TestWithParam<const char*> {};
 
-TEST_P(Int8Model, IsTheModelOfItsDequantizedWeights) {
+TEST_P(Int8Model, EqualsTheModelWithDequantizedWeights) {
   BuiltModel dense = built_model_of(GetParam(), Int8Part::none);
   const auto unquantized = probe_logits(dense, 33);
   dense.base = std::make_unique<Rounded>(std::move(dense.base));
@@ -64,7 +64,7 @@ TEST(Int8Weights, OfTheHeadAlone) {
   EXPECT_EQ(probe_logits(built_model_of("llama", Int8Part::head), 33), probe_logits(dense, 33));
 }
 
-TEST(Int8Weights, AHeadThatIsTheEmbeddingsTableIsRefused) {
+TEST(Int8Weights, RefusesATiedHead) {
   try {
     built_model_of("gpt2", Int8Part::head);
     FAIL() << "accepted";

@@ -42,7 +42,7 @@ TEST(ParamGroups, TheFirstThatFitsHolds) {
   EXPECT_EQ(all.at("model.norm.weight"), UpdateRule{});
 }
 
-TEST(ParamGroups, AreOfTheAdapterToo) {
+TEST(ParamGroups, IncludeTheAdapter) {
   const auto all = rules(R"("param_groups": [{"params": "lora_B", "learning_rate": 16e-3}])");
   for (const auto& [name, rule] : all)
     EXPECT_EQ(rule.rate, name.find("lora_B") == name.npos ? 1 : 16) << name;

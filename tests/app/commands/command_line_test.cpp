@@ -208,7 +208,7 @@ const std::vector<std::string> kOptions{"--version",
 
 TEST(CommandLine, TheOptionsAreFrozen) { EXPECT_EQ(all_options(), kOptions); }
 
-TEST(CommandLine, LibrariesOfCudaThatAreNotThereAreRefused) {
+TEST(CommandLine, MissingCudaLibrariesAreRefused) {
   const std::string folder = source_path("configs");
   const Outcome o = run({"--cuda-libs", folder, "train", "--config", "run.json"});
   EXPECT_EQ(o.code, 2);
@@ -293,7 +293,7 @@ TEST(CommandLine, TypographyInATextIsLeftAlone) {
 TEST(CommandLine, LaunchOfAPythonProgram) {
   expect_refusal({"launch", "--num_gpus", "2", "run_translation.py", "--fp16"},
                  "ft launch run_translation.py: ft runs no Python; ft translate-args -- deepspeed "
-                 "run_translation.py ... says what to type instead");
+                 "run_translation.py ... prints the command to type instead");
   expect_refusal({"launch", "--num_gpu", "2", "train"},
                  "ft launch: there is no option --num_gpu; do you mean --num_gpus? See ft launch --help");
   expect_refusal({"launch", "--frobnicate", "train"},

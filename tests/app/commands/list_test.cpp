@@ -9,7 +9,7 @@
 namespace ft::commands {
 namespace {
 
-TEST(Commands, EachHasANameOfItsOwnAndOptionsOrCommandsBelow) {
+TEST(Commands, HaveDifferentNamesAndOptionsOrSubcommands) {
   std::set<std::string> names;
   for (const Command* command : kCommands) {
     EXPECT_TRUE(names.insert(command->name).second) << command->name;
@@ -17,7 +17,7 @@ TEST(Commands, EachHasANameOfItsOwnAndOptionsOrCommandsBelow) {
   }
 }
 
-TEST(Commands, EachOfRanksSaysHowTheyStart) {
+TEST(Commands, RankCommandsHaveALaunchFunction) {
   for (const Command* command : kCommands) {
     if (!command->add_options) continue;
     CLI::App app;

@@ -101,7 +101,7 @@ Json with_setting(std::string path, const Json& value) {
   return tree.value;
 }
 
-TEST(ConfigSchema, TakesWhatTheReaderTakes) {
+TEST(ConfigSchema, AcceptsTheFilesThatTheReaderAccepts) {
   const Json whole = schema();
   const std::vector<std::string> samples{"null",
                                          "true",

@@ -360,7 +360,7 @@ TEST(Config, Overrides) {
   EXPECT_EQ(refused_override("data.datasets[0].pth=x"),
             "command line: data.datasets.0.pth: no such setting; do you mean path?");
   EXPECT_EQ(refused_override("model.model_name_or_path.x=1"),
-            "model.model_name_or_path.x=1: model.model_name_or_path is no section");
+            "model.model_name_or_path.x=1: model.model_name_or_path is not a section");
   EXPECT_EQ(refused_override("logging.run_name=7"),
             "command line: logging.run_name: expected a string, not 7");
 }

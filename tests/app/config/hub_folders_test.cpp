@@ -46,7 +46,7 @@ TEST(HubFolders, IdsAreFoundAndPathsAreLeft) {
 }
 
 // A name that looks like an id of the hub may be a mistyped path.
-TEST(HubFolders, AMistypedPathIsToldWhatIsThere) {
+TEST(HubFolders, AMistypedPathGetsAHint) {
   const Scratch scratch;
   set_variable("HF_HUB_CACHE", (scratch.folder() / "hub").string());
   scratch.write("models/llama/config.json", "{}");

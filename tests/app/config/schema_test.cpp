@@ -101,7 +101,7 @@ constexpr std::array kOurSections{"training.loss_scaling",  "logging.tensorboard
 // Settings whose default in the schema is not available yet.
 const std::set<std::string> kNotYet{"training.tf32"};
 
-TEST(Schema, EverySettingIsThere) {
+TEST(Schema, HasEverySetting) {
   std::ifstream in(reference("ft-config.schema.json"));
   if (!in) GTEST_SKIP() << "no reference schema beside the repository";
   std::map<std::string, Json> schema;

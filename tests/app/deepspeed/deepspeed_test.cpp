@@ -158,7 +158,7 @@ TEST(DeepSpeed, UnknownKeysAtEveryDepth) {
 }
 
 // Every key and block of the table, put in the wrong place, is refused with its right place.
-TEST(DeepSpeed, MisplacedKeysAreToldWhereTheyBelong) {
+TEST(DeepSpeed, MisplacedKeysGetTheirRightPlace) {
   for (const Key* key : all_keys()) {
     const std::string name = example_name(*key), last = last_of(name);
     if (parent_of(name).empty() || find_key(last) || is_block(last) || find_block_off(name) != nullptr)
@@ -196,7 +196,7 @@ TEST(DeepSpeed, TypesOfTheRunAndOfTheFileDoNotContradict) {
   EXPECT_TRUE(says(report, "fp16.enabled: is true, and training.bf16 is true (run.json:")) << all_of(report);
 }
 
-TEST(DeepSpeed, ReadingAsHjsonDoes) {
+TEST(DeepSpeed, ReadsFilesAsHjsonDoes) {
   const SettingsText file = parse_file(
       "{\n // two cards\n \"a\": \"x//y # z\", /* of\nthem */ \"b\": [1, 2,], # end\n \"c\": {\"d\": "
       "5e8,},\n}",

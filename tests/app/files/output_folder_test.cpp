@@ -33,7 +33,7 @@ struct Output : testing::Test {
   bool has(const std::string& name) const { return fs::exists(join_path(out, name)); }
 };
 
-TEST_F(Output, AppearsAsAWhole) {
+TEST_F(Output, AppearsComplete) {
   {
     OutputFolder output(out, false, {});
     fill(output);
@@ -86,7 +86,7 @@ TEST_F(Output, GoesWhereALinkLeads) {
   EXPECT_EQ(read_file(folder / "real/config.json", 1000), "new");
 }
 
-TEST_F(Output, RemovesWhatAKilledCommandLeft) {
+TEST_F(Output, RemovesTheFilesOfAKilledCommand) {
   fs::create_directory(out + ".tmp-ft0000000000");
   fs::create_directory(folder / "other.tmp-ft0000000000");
   OutputFolder output(out, false, {});

@@ -193,7 +193,7 @@ TEST_F(GgufImport, ARunAndItsReferenceMayBeOfEitherKind) {
   }
 }
 
-TEST_F(GgufImport, NothingIsLeftInTheTemporaryFolder) {
+TEST_F(GgufImport, LeavesNoFilesInTheTemporaryFolder) {
   make(source_path("configs/demo/base"), "q8_0");
   std::string unpacked;
   {
@@ -240,7 +240,7 @@ TEST_F(GgufImport, UnsupportedFilesAreRefused) {
     return tokenizer(std::move(more));
   };
   EXPECT_TRUE(bpe({{pre, std::string("no-such-model")}})
-                  .starts_with(": tokenizer.ggml.pre is no-such-model; ft cuts texts as llama-bpe, "));
+                  .starts_with(": tokenizer.ggml.pre is no-such-model; ft splits texts as llama-bpe, "));
   EXPECT_TRUE(bpe({}).starts_with(": tokenizer.ggml.pre is missing, "));
   EXPECT_EQ(tokenizer({{model, std::string("rwkv")}}),
             ": tokenizer.ggml.model is rwkv; ft reads llama, gpt2 and t5");

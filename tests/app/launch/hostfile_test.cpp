@@ -123,7 +123,7 @@ TEST(Ssh, AProgramThatAShellWouldReadOtherwiseIsRefused) {
             "/opt/ft-1.0/ft _node");
 }
 
-TEST(Frames, ComeWholeHoweverTheyAreCut) {
+TEST(Frames, AreReassembledFromAnyPieces) {
   const std::string text = "Last login: today\n" + std::string(kNodeBegins) +
                            encode({FrameKind::said, 3, std::string("a\0b", 3)}) +
                            encode({FrameKind::ended, 3, "9"});

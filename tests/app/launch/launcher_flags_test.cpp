@@ -70,7 +70,7 @@ TEST(LauncherFlags, ThePageForDeepSpeedsUsersHasThem) {
   }
 }
 
-TEST(LauncherFlags, OtherLaunchersSayWhatToType) {
+TEST(LauncherFlags, OtherLaunchersGetACommandToType) {
   const auto of = [](const std::string& name, int machines) {
     return refusal([&] { check_launcher(name, machines); });
   };
@@ -117,7 +117,7 @@ TEST(LauncherFlags, WithoutAHostfileASlotIsARankOfThisMachine) {
             "ft launch: how many ranks? Give -n N, --hostfile, or set distributed.nproc_per_node");
 }
 
-TEST(LauncherFlags, GpusAreThoseThatAreShown) {
+TEST(LauncherFlags, GpusAreTheVisibleOnes) {
   EXPECT_EQ(gpus_here("4,5,7"), (std::vector<int>{4, 5, 7}));
   EXPECT_EQ(refusal([] { gpus_here("GPU-8932f937"); }),
             "ft launch: CUDA_VISIBLE_DEVICES=GPU-8932f937 does not number the GPUs; give -n N");
@@ -138,7 +138,7 @@ TEST(LauncherFlags, VariablesOfDeepspeedEnv) {
   for (const char* name : {"RANK", "WORLD_SIZE", "MASTER_ADDR", "FT_TOKEN"})
     EXPECT_EQ(wrong(std::string(name) + "=1"),
               std::string("env:1: ") + name +
-                  " is what ft launch tells each rank; see ft launch --help for its options");
+                  " is set by ft launch for each rank; see ft launch --help for its options");
 }
 
 }  // namespace

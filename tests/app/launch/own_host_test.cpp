@@ -48,7 +48,7 @@ TEST(OwnHost, AddressesOfItsInterfaces) {
   freeifaddrs(list);
 }
 
-TEST(OwnHost, OthersAreElsewhere) {
+TEST(OwnHost, OtherHostsAreRemote) {
   for (const std::string host :
        {"192.0.2.1", "2001:db8::1", "node-a.invalid", "localhost.example.invalid", "1270.0.0.1"})
     EXPECT_FALSE(is_here(host)) << host;

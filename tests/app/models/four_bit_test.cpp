@@ -32,7 +32,7 @@ std::string refusal(const auto& f) {
   return "no error";
 }
 
-TEST(FourBitModel, IsTheModelOfItsDequantizedWeights) {
+TEST(FourBitModel, EqualsTheModelWithDequantizedWeights) {
   BuiltModel dense = build("plain", false);
   const auto unquantized = probe_logits(dense, 33);
   dense.base = open_model_folder((kGolden / "packed").string());
@@ -60,7 +60,7 @@ TEST(FourBitModel, TakesTheMemoryOfItsBytes) {
 }
 
 // The head and T5's feed-forward outputs (wo) stay dense, as in transformers.
-TEST(FourBitModel, LeavesT5sWoAsItIs) {
+TEST(FourBitModel, DoesNotQuantizeT5sWo) {
   RunConfig c;
   c.model.model_name_or_path = source_path("tests/golden/models/t5-v11/model");
   c.quantization.load_in_4bit = true;

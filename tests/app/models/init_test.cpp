@@ -223,7 +223,7 @@ TEST_F(Init, TheConfigurationMayBeAFolder) {
   EXPECT_EQ(text, "3 " + (folder / "empty/config.json") + ": cannot be read: No such file or directory");
 }
 
-TEST_F(Init, SizesThatAreWrongAreNamed) {
+TEST_F(Init, NamesWrongSizes) {
   for (const char* key :
        {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"}) {
     const std::string wanted = str(key, "; it must be an integer from 1 to ");

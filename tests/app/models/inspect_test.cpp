@@ -113,7 +113,7 @@ TEST_F(InspectTest, RowsAndSettings) {
   const std::string broken = folder.write("broken.json", "{\n \"model\": {,\n}\n");
   EXPECT_NE(error_of([&] { text(broken); }).find("broken.json:2: not JSON"), std::string::npos);
   EXPECT_NE(
-      error_of([&] { text(folder.write("a.bin", "0123456789")); }).find("no file that ft inspect knows"),
+      error_of([&] { text(folder.write("a.bin", "0123456789")); }).find("not a file that ft inspect knows"),
       std::string::npos);
 }
 

@@ -7,6 +7,7 @@
 #include "app/plan/fitting.h"
 #include "app/plan/gpu_sizes.h"
 #include "app/plan/planned.h"
+#include "app/plan/table.h"
 #include "app/plan/ways_out.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/files/json.h"
@@ -27,6 +28,24 @@ Json planned_json(const std::vector<std::string>& more) {
   const Outcome o = run(all);
   EXPECT_EQ(o.code, 0) << o.err;
   return Json::parse(o.out);
+}
+
+TEST(PlanText, NamesMicroBatchesAndRecomputedBlocks) {
+  PlanTable t;
+  t.stages.resize(1);
+  Planned& own = t.stages[0].planned;
+  own.largest.tokens = 236;
+  own.plan.blocks = own.plan.recomputed = 32;
+  t.choose_recomputed = true;
+  const auto shows = [&](const std::string& text) { return as_text(t).find(text) != std::string::npos; };
+  EXPECT_TRUE(shows("\nrecomputed             32     of 32 blocks\ntrained: ")) << as_text(t);
+  EXPECT_TRUE(shows(" FLOP, 1 micro-batch of at most 236 tokens\n")) << as_text(t);
+  own.plan.segment = 5;
+  t.accumulation = 4;
+  EXPECT_TRUE(
+      shows("     of 32 blocks\nat a time               5     blocks: only the input of the first is kept\n"))
+      << as_text(t);
+  EXPECT_TRUE(shows(" FLOP, 4 micro-batches of at most 236 tokens\n")) << as_text(t);
 }
 
 TEST(GpuMemory, IsThatOfANameOrASize) {
@@ -83,7 +102,7 @@ TEST(PlanForAGpu, ProposesFourBitsWhereWeightsHaveToMove) {
       << o.out;
 }
 
-TEST(PlanForAGpu, SaysWhatTheModelWasMadeFor) {
+TEST(PlanForAGpu, ShowsThePositionsOfTheModel) {
   const Outcome o = run({"plan", "--model", kBase, "--gpu", "h200"});
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_NE(o.out.find("longest sample that fits: "), std::string::npos) << o.out;
@@ -237,7 +256,7 @@ TEST(PlanForAGpu, ChoosesHowManyBlocksToRecompute) {
 TEST(WaysOut, AreThoseNotTakenYet) {
   RunConfig c;
   c.training.gradient_checkpointing = Checkpointing::off;
-  const std::string which = "\n  ft plan says which of these are enough";
+  const std::string which = "\n  ft plan shows which of these are enough";
   const auto in_files = [](const std::string& name) {
     return str("zero_optimization.", name, ".device=nvme with zero_optimization.", name,
                ".nvme_path=FOLDER, ");
@@ -309,7 +328,7 @@ TEST(Fits, AreShownAloneOrTogether) {
             "it does not fit; it would fit with\n  a=1  1.00 GiB\n  b=2  2.00 GiB  (slower)\n");
   EXPECT_EQ(fits_text({{{"a=1", "b=2"}, kGibi, ""}}),
             "it does not fit; it would fit with all of these together\n  a=1\n  b=2  -> 1.00 GiB\n");
-  EXPECT_EQ(fits_text({}), "it does not fit, with none of the settings that save memory\n");
+  EXPECT_EQ(fits_text({}), "it does not fit, even with the settings that save memory\n");
 }
 
 // On a GPU, offload to the host's memory is proposed before offload to files.

@@ -35,7 +35,7 @@ class StartedBy : public testing::Test {
   std::map<std::string, std::string> set_;
 };
 
-TEST_F(StartedBy, Nobody) {
+TEST_F(StartedBy, NoLauncher) {
   EXPECT_FALSE(with({}));
   // a batch script of SLURM, which is not a rank
   EXPECT_FALSE(with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "7"}}));
@@ -81,7 +81,7 @@ TEST_F(StartedBy, Srun) {
 
 // Some launchers show each rank only its own GPU, which is then the first. torchrun and ft launch show every
 // rank all GPUs.
-TEST_F(StartedBy, TheGpuIsTheOneThatIsShown) {
+TEST_F(StartedBy, TheGpuIsTheVisibleOne) {
   const auto gpu = [&](const char* shown, bool torchrun) {
     std::map<std::string, std::string> all = {{"OMPI_COMM_WORLD_RANK", "3"},
                                               {"OMPI_COMM_WORLD_SIZE", "4"},

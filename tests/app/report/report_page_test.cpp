@@ -34,7 +34,7 @@ std::string page_of(const std::string& folder, std::int64_t steps, const std::st
 const std::string kRun =
     R"({"training": {"learning_rate": 0.1, "seed": 1}, "logging": {"run_name": "a & b"}})";
 
-TEST(ReportPage, ShowsTheRunAndLoadsNothing) {
+TEST(ReportPage, ShowsTheRunWithoutOtherFiles) {
   const TestFolder folder;
   std::ofstream(folder.file("samples.json"))
       << R"([{"prompt": "2+2<script>", "expected": "4", "before": "??", "after": "4"}])";

@@ -61,7 +61,7 @@ Evaluated evaluated(Run& run) {
   return evaluate(run.pass(), *run.objective.objective, *run.data.held_out(), [](auto, auto) {});
 }
 
-TEST(Run, TrainsWhatItsSettingsSay) {
+TEST(Run, TrainsAccordingToItsSettings) {
   Screen screen = quiet();
   ft::Run run(settings());
   run.build(screen);

@@ -96,7 +96,7 @@ TEST(Format, MemoryInOneUnit) {
   EXPECT_EQ(memory(kGiB / 3, unit), "0.3");
 }
 
-TEST(Format, PathsAreRelativeWhereThatIsShorter) {
+TEST(Format, PathsAreRelativeIfThatIsShorter) {
   const std::filesystem::path here = std::filesystem::current_path();
   EXPECT_EQ(path(here / "outputs" / "run"), "outputs/run");
   EXPECT_EQ(path("/x"), "/x");

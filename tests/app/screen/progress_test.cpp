@@ -163,7 +163,7 @@ std::vector<std::string> shown(const std::string& text) {
   return lines;
 }
 
-TEST(Progress, FullDrawsTheCourseOfTheLossAndLeavesNoneOfIt) {
+TEST(Progress, FullDrawsTheCourseOfTheLossAndErasesIt) {
   for (const int height : {24, 10}) {
     Recorder out;
     Screen::Options o = out.options(true, 80);
@@ -210,7 +210,7 @@ TEST(LossCurve, FallsFromItsFirstLineToItsLast) {
   EXPECT_TRUE(loss_curve(losses, 60, 1, true).empty());
 }
 
-TEST(Progress, NoneAndLogLevelAreSilentButForWarnings) {
+TEST(Progress, NoneAndLogLevelAreSilentExceptForWarnings) {
   for (const LoggingConfig& config :
        {with_progress(ProgressStyle::none), with_progress(ProgressStyle::plain, LogLevel::warning)}) {
     Recorder out;

@@ -62,7 +62,7 @@ TEST(RunText, Header) {
                 "74 samples held out",
                 "memory: weights 12.6 + adapter 0.3 + optimizer 0.3 + activations 9.1 + workspace 0.2 = 22.5 "
                 "of 139.8 GiB",
-                "steps: 25 per epoch, 75 in all; 16 sequences per step"}));
+                "steps: 25 per epoch, 75 in all; 16 packed sequences per step"}));
 }
 
 TEST(RunText, HeaderOfBlocksThatKeepMore) {
@@ -73,7 +73,26 @@ TEST(RunText, HeaderOfBlocksThatKeepMore) {
   const auto memory = std::ranges::find_if(lines, [](const auto& l) { return l.starts_with("memory: "); });
   ASSERT_NE(memory, lines.end());
   EXPECT_NE(memory->find(" + CUDA 1.0 = "), std::string::npos) << *memory;
-  EXPECT_TRUE(memory->ends_with("; norms and activations of 20 blocks kept")) << *memory;
+  EXPECT_TRUE(memory->ends_with("; keeps norms and activations of 20 blocks")) << *memory;
+}
+
+TEST(RunText, HeaderOfRecomputedBlocks) {
+  RunHeader h = llama();
+  h.blocks = h.recomputed = 32;
+  EXPECT_TRUE(texts(header_lines(h))[3].ends_with(" GiB; recomputes 32 of 32 blocks"));
+  h.segment = 5;
+  EXPECT_TRUE(texts(header_lines(h))[3].ends_with(
+      "; recomputes 32 of 32 blocks, 5 at a time from the input of the first"));
+}
+
+TEST(RunText, StepsOfFewPacksNameTheirNumber) {
+  RunHeader h = llama();
+  h.data.sequences = 1;
+  EXPECT_EQ(sequences_text(h), "1 packed sequence");
+  h.data.sequences = 0;  // a stream
+  EXPECT_EQ(sequences_text(h), "16 packed sequences");
+  h.data.packed = false;
+  EXPECT_EQ(sequences_text(h), "16 sequences");
 }
 
 TEST(RunText, HeaderOfFullFineTuningResumed) {
@@ -104,7 +123,7 @@ const StepRow kRow{.step = 12,
                    .num_input_tokens_seen = 786'432,
                    .flops_per_second = 0.76e15};
 
-TEST(RunText, StepLineWhole) {
+TEST(RunText, CompleteStepLine) {
   const RunHeader h = llama();
   EXPECT_EQ(
       step_line({h, kRow, 192}, 0, Bar::none),
@@ -187,7 +206,7 @@ TEST(RunText, Summary) {
             "checkpoint-50 is saved");
 }
 
-TEST(RunText, AStoppedRunSaysHowItGoesOn) {
+TEST(RunText, AStoppedRunShowsTheCommandToContinue) {
   Summary s;
   s.finished = false;
   s.step = 1;

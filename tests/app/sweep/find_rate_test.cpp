@@ -11,7 +11,7 @@ namespace {
 
 using Tried = std::vector<TriedRate>;
 
-TEST(FindRate, RatesAreACubeRootOfTenApart) {
+TEST(FindRate, NeighbouringRatesDifferByTheCubeRootOfTen) {
   const double around[] = {2e-5, 4.3e-5, 9.3e-5, 2e-4, 4.3e-4, 9.3e-4, 2e-3, 4.3e-3};
   for (int step = -3; step <= 4; ++step) EXPECT_EQ(rate_at(2e-4, step), around[step + 3]);
 }
@@ -53,7 +53,7 @@ TEST(FindRate, OfLevelLossesTheLastRatesAreAroundTheHighest) {
 
 // Losses are held-out losses after a sixteenth of the steps, of runs of configs/demo, of configs/translation
 // and of an adapter on bench/gsm8k's model. `best` is the best rate of the full runs.
-TEST(FindRate, WholeRunsBestsAreAmongTheLast) {
+TEST(FindRate, BestRatesOfCompleteRunsAreAmongTheLast) {
   const auto expect = [](double around, const Tried& first, double best) {
     const LastRound last = last_round(first);
     std::vector<double> rates;

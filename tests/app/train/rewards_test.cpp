@@ -36,7 +36,7 @@ ObjectiveConfig with(RewardCheck check) {
   return c;
 }
 
-TEST(Rewards, AnswersAreTheSameButForWhiteSpaceAround) {
+TEST(Rewards, WhiteSpaceAroundAnswersIsIgnored) {
   const ObjectiveConfig c = with(RewardCheck::exact_match);
   EXPECT_EQ(reward(c, " 42\n", "42"), 1);
   EXPECT_EQ(reward(c, "42", 42), 1) << "a number in the row";
@@ -79,7 +79,7 @@ TEST(Rewards, LongAnswersLose) {
     EXPECT_EQ(reward(c, "", {}, std::vector<std::int32_t>(std::size_t(length))), want) << length;
 }
 
-TEST(Rewards, RowsThatDoNotSayWhatIsRightAreNamed) {
+TEST(Rewards, NamesRowsWithoutARightAnswer) {
   const auto refused = [](RewardCheck check, const Json& row) -> std::string {
     try {
       require_answers(with(check), prompts({{{"answer", "1"}}, row}));

@@ -38,7 +38,7 @@ class Validate : public testing::Test {
   Json run_;
 };
 
-TEST_F(Validate, ARunThatIsFine) {
+TEST_F(Validate, AcceptsAValidRun) {
   const Outcome o = validate();
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_NE(o.out.find("run.json is fine\n"), std::string::npos) << o.out;
@@ -92,7 +92,7 @@ TEST_F(Validate, SettingsByTransformersNames) {
     EXPECT_EQ(validate({"model.attn_implementation=" + word}).code, 0) << word;
 }
 
-TEST_F(Validate, SaysWhatARunWouldNote) {
+TEST_F(Validate, ShowsTheNotesOfARun) {
   const Outcome o = validate({"data.shuffle_buffer_size=7"});
   EXPECT_EQ(o.code, 0);
   EXPECT_NE(o.err.find("data.shuffle_buffer_size is for data.streaming"), std::string::npos) << o.err;

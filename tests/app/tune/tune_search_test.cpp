@@ -157,7 +157,7 @@ TEST(TuneSearch, AFailureIsNoMeasurement) {
   EXPECT_NEAR(s.seconds()[2], 3, 0.1) << "by the costs alone";
 }
 
-TEST(CostModel, KnowsWhatItMeasuredAndDoubtsTheRest) {
+TEST(CostModel, IsCertainOfMeasuredTrialsOnly) {
   const std::vector<Traits> points = line(6);
   const CostModel model({{points[0], 10, 0.01}, {points[1], 21, 0.01}, {points[2], 29, 0.01}});
   EXPECT_NEAR(std::exp(model.guess(points[1]).log_seconds), 21, 0.5);

@@ -64,7 +64,7 @@ RunConfig some_config() {
                       "run.json", "", {});
 }
 
-TEST(TrialConfig, DoesNothingBesideItsSteps) {
+TEST(TrialConfig, OnlyTrainsItsSteps) {
   RunConfig config = some_config();
   config.evaluation.eval_strategy = EvalStrategy::epoch;
   config.evaluation.predict_with_generate = true;

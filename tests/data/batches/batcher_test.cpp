@@ -118,7 +118,7 @@ TEST(Batcher, OrderIsFrozen) {
             (std::vector<std::int64_t>{3, 4, 1, 0, 5, 7, 2, 6}));
 }
 
-TEST(Batcher, PacksAreFullAndWhole) {
+TEST(Batcher, PacksAreFullAndComplete) {
   const auto lengths = many_lengths(500, 64);
   for (const bool shuffle : {false, true}) {
     const Batcher b(samples_of(lengths), {.batch_size = 3, .shuffle = shuffle, .seed = 1, .pack_to = 64});

@@ -41,7 +41,7 @@ TEST(KeptPrompts, ATemplateOfTheRunsOwnBecomesTheFolders) {
   }
 }
 
-TEST(KeptPrompts, FilesThatAreNoneOfFts) {
+TEST(KeptPrompts, RefusesFilesThatFtDidNotWrite) {
   const Scratch scratch;
   const auto error = [&](const std::string& text) {
     scratch.write(kPromptsFile, text);

@@ -65,7 +65,7 @@ TEST_F(LoadNotesTest, TheEndTokenIsThereOnce) {
   EXPECT_TRUE(notes.empty());
 }
 
-TEST_F(LoadNotesTest, ATokenAtTheBeginningThatIsThereTwice) {
+TEST_F(LoadNotesTest, ADoubledTokenAtTheBeginning) {
   const std::string row = R"({"text": "<s>Ada"})";
   EXPECT_EQ(load(row + "\n" + R"({"text": "Ada"})" + "\n" + row)[0].input_ids[1], 1);
   ASSERT_EQ(notes.size(), 1u);

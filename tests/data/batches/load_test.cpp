@@ -66,7 +66,7 @@ TEST_F(Load, TokenizedRows) {
 }
 
 // Missing values as pandas writes them are accepted in columns that are not read.
-TEST_F(Load, NumbersThatAreNone) {
+TEST_F(Load, NanIsRefusedInTokensOnly) {
   const std::string rows = "{\"input_ids\": [1, 2], \"score\": NaN, \"all\": {\"x\": [-Infinity]}}\n";
   EXPECT_EQ(ids(load(rows).train, 0), (Ids{1, 2}));
   scratch.write("t.json", "[" + rows + ", " + rows + "]");
@@ -241,7 +241,7 @@ TEST_F(Load, SeveralDatasets) {
   EXPECT_EQ(load(LoadPart::eval).train.size(), 0);
 }
 
-TEST_F(Load, AWeightThatLeavesNothing) {
+TEST_F(Load, RefusesAWeightThatLeavesNoRows) {
   config.datasets = from("t.jsonl");
   config.datasets[0].weight = 0.2;
   EXPECT_EQ(error("{\"input_ids\": [1, 2]}"),
@@ -274,7 +274,7 @@ TEST_F(Load, Paths) {
   EXPECT_EQ(error(), "rows/x.parquet: too short for a Parquet file");
   config.datasets = from("t.arrow");
   scratch.write("t.arrow", "");
-  EXPECT_EQ(error(), "t.arrow: no Arrow file: it begins with no schema");
+  EXPECT_EQ(error(), "t.arrow: not an Arrow file: it begins with no schema");
   config.datasets = from("t.parquet.gz");
   scratch.write("t.parquet.gz", "");
   EXPECT_EQ(error(), "t.parquet.gz: .parquet files are compressed inside and not read as .gz; decompress it");
@@ -289,7 +289,7 @@ TEST_F(Load, Paths) {
   EXPECT_EQ(error(), "dev.jsonl: not a regular file");
 }
 
-TEST_F(Load, TextsInAFolderAreDataWhereNothingElseIs) {
+TEST_F(Load, TextsInAFolderAreDataIfItHasNoOtherFiles) {
   scratch.write("rows/a.jsonl", "{\"input_ids\": [1, 2]}\n");
   scratch.write("rows/licence.txt", "All rights reserved.\n");
   config.datasets = from("rows");
@@ -321,10 +321,9 @@ TEST_F(Load, Types) {
 TEST_F(Load, SettingsOfChatsAreRefusedWhereNoRowIsOne) {
   const std::string row = "{\"input_ids\": [3, 4]}";
   config.chat_template_kwargs.text = "{}";
-  EXPECT_EQ(
-      error(row, Exit::config),
-      "data.chat_template_kwargs: has no effect on rows of type tokenized (data.datasets[0]), which are "
-      "no conversations; take it out");
+  EXPECT_EQ(error(row, Exit::config),
+            "data.chat_template_kwargs: has no effect on rows of type tokenized (data.datasets[0]), which "
+            "are not conversations; take it out");
   config.tools.text = "[]";
   EXPECT_TRUE(error(row, Exit::config).starts_with("data.tools: has no effect on rows of type tokenized"));
   config.eval_datasets = from("e.jsonl");  // it may contain conversations

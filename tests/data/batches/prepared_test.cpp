@@ -100,7 +100,7 @@ TEST_F(Prepared, DamageIsNoticed) {
   EXPECT_TRUE(reused());
 }
 
-TEST_F(Prepared, AFolderThatCannotBeMadeIsSaid) {
+TEST_F(Prepared, AFolderThatCannotBeMadeIsReported) {
   scratch.write("prepared", "a file");
   const std::string error = error_of(Exit::storage, [&] { load(); });
   EXPECT_TRUE(error.starts_with("data.dataset_prepared_path: ")) << error;

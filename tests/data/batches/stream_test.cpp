@@ -140,7 +140,7 @@ TEST_F(Streamed, WeightsHoldInTheMean) {
   EXPECT_NEAR(count[true], 250, 60);
 }
 
-TEST_F(Streamed, MistakesAreToldWhereTheyAreReached) {
+TEST_F(Streamed, MistakesAreReportedWhenTheyAreReached) {
   add("a.jsonl", 0, 40);
   std::ofstream(scratch.folder() / "a.jsonl", std::ios::app) << "{\"input_ids\": [5, 7000]}\n";
   const Stream s = stream();

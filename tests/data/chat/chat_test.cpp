@@ -184,7 +184,8 @@ TEST_F(ChatTest, TheModelsTemplateOrTheNamedOne) {
   EXPECT_EQ(written("rag", true), "documents");
   EXPECT_EQ(error_of(Exit::config, [&] { choose("rags"); }),
             "data.chat_template: \"rags\" is not a chat format; there are " + names +
-                ", and the model's templates: default, rag, tool_use");
+                ", and the model's templates: default, rag, tool_use; leave the setting out for the model's "
+                "default");
   s.write("chat_template.jinja", "from its file\n");
   s.write("additional_chat_templates/rag.jinja", "documents from a file");
   EXPECT_EQ(written({}, true), "from its file");
@@ -356,10 +357,9 @@ TEST_F(ChatRowsTest, ATemplateThatMarksTheTrainedText) {
             "Ada\xE2\x96\x81has</s>|has</s>|");
   EXPECT_TRUE(notes.empty());
   config.train_on_eos = TrainOnEos::none;
-  EXPECT_EQ(
-      error_of(Exit::config, [&] { trained(row); }),
-      "data.train_on_eos: the chat template's {% generation %} blocks say what is trained; leave it at its "
-      "default");
+  EXPECT_EQ(error_of(Exit::config, [&] { trained(row); }),
+            "data.train_on_eos: the chat template's {% generation %} blocks choose the trained tokens; leave "
+            "it at its default");
 }
 
 // A template with its own system message has all signs of ChatML, but writes other text.
@@ -436,9 +436,9 @@ TEST_F(ChatRowsTest, VariablesOfTheTemplatesOwn) {
             "data.chat_template_kwargs: must be an object of the template's variables, is []");
   config.chat_template_kwargs.text = "";
   config.chat_template = "chatml";
-  EXPECT_EQ(
-      wrong("{}"),
-      "t.jsonl:1: messages: chat_template_kwargs: ft's chat formats have none; the model's own template may");
+  EXPECT_EQ(wrong("{}"),
+            "t.jsonl:1: messages: chat_template_kwargs: ft's chat formats do not use it; the model's own "
+            "template may");
 }
 
 TEST_F(ChatRowsTest, ATemplateThatRefusesTheRow) {

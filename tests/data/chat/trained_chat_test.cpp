@@ -82,10 +82,9 @@ TEST_F(TrainedChatTest, WeightsOfAnswersThatAreComparedAreRefused) {
            message("assistant", "Ada", more) + R"(], "rejected": [)" + message("assistant", "has") + "]}";
   };
   EXPECT_EQ(load(row(R"(, "weight": 1)")).size(), 1);
-  EXPECT_EQ(
-      error(row(kOut)),
-      "t.jsonl:1: chosen[0]: \"weight\": 0 and \"train\": false have no effect, because answers are compared "
-      "whole; take the key out, or the row");
+  EXPECT_EQ(error(row(kOut)),
+            "t.jsonl:1: chosen[0]: \"weight\": 0 and \"train\": false have no effect, because complete "
+            "answers are compared; take the key out, or the row");
 }
 
 // A generation prompt like DeepSeek-R1's: it opens a thought, but answers in the conversation are written
@@ -100,13 +99,12 @@ TEST_F(TrainedChatTest, AnswersThatDoNotBeginWithTheGenerationPrompt) {
   config.chat_template = kOpened;
   EXPECT_EQ(of(chat("")), want);
   ASSERT_EQ(notes.size(), 1u);
-  EXPECT_EQ(
-      notes[0],
-      "the chat template's generation prompt is no beginning of 2 of 2 answers; they are trained from the "
-      "first token that differs: t.jsonl:1: message 2; t.jsonl:1: message 4");
+  EXPECT_EQ(notes[0],
+            "the chat template's generation prompt is not the beginning of 2 of 2 answers; they are trained "
+            "from the first token that differs: t.jsonl:1: message 2; t.jsonl:1: message 4");
 }
 
-TEST_F(TrainedChatTest, OfARowWithOneThatDoesOnlyThatIsTrained) {
+TEST_F(TrainedChatTest, ARowTrainsOnlyTurnsThatStayTheSame) {
   config.chat_template =
       "{% for m in messages %}{{ m.role }}:{{ 'zzz' if loop.last and m.role == 'assistant' }}{{ m.content "
       "}}{{ eos_token }}{% endfor %}"
@@ -134,7 +132,7 @@ TEST_F(TrainedChatTest, ARowWithoutTargetsSaysWhy) {
   config.chat_template =
       "{% for m in messages %}{{ m.content }}{% if 0 %}{% generation %}{% endgeneration %}"
       "{% endif %}{% endfor %}";
-  EXPECT_EQ(why(chat("")), "message 2: the chat template's {% generation %} blocks have nothing of it");
+  EXPECT_EQ(why(chat("")), "message 2: the chat template's {% generation %} blocks do not contain it");
   config.chat_template = kPlain;
   config.max_seq_length = 2;
   EXPECT_EQ(why(chat("")), "the part to train on was cut off by data.max_seq_length (2)");

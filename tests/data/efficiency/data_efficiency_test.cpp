@@ -59,7 +59,7 @@ CurriculumMetricConfig linear(std::int64_t low, std::int64_t high, std::int64_t 
   return m;
 }
 
-TEST(CurriculumSchedule, HasNoStepThatIsTooLarge) {
+TEST(CurriculumSchedule, AcceptsTheLargestStep) {
   EXPECT_EQ(difficulty_at(linear(1, 1 << 30, 1, 1), INT64_MAX), 1 << 30);
 }
 
@@ -81,7 +81,7 @@ TEST(Truncated, KeepsTheFirstTokens) {
   EXPECT_EQ(b.targets, (std::vector{11, 12, 21, 22}));
 }
 
-TEST(Truncated, LeavesNothingToPredictOfSingleTokens) {
+TEST(Truncated, SingleTokensHaveNothingToPredict) {
   const Batch b = truncated(two(), 1);
   EXPECT_EQ(b.input_ids, (std::vector{10, 20}));
   EXPECT_TRUE(b.targets.empty());

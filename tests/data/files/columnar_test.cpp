@@ -102,7 +102,7 @@ TEST(ColumnarRows, OnlyTheColumnsAskedForAreRead) {
   }
 }
 
-TEST(ColumnarRows, FilesSayWhatTheyHold) {
+TEST(ColumnarRows, FilesDescribeTheirColumns) {
   const auto text = [](const fs::path& file) {
     const columnar::Summary s = columnar::summarize({kGolden / file, "t"});
     std::string all = str(s.rows, " rows in ", s.parts);

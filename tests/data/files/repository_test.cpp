@@ -122,7 +122,7 @@ TEST_F(Repository, WordsInNames) {
   EXPECT_EQ(files_of("validation"), (Names{"sub/validation/a.jsonl", "sub/validation/b/c.jsonl"}));
 }
 
-TEST_F(Repository, ElseAllAreTrainAndOfTheKindThatIsMostCommon) {
+TEST_F(Repository, ByDefaultAllFilesAreTrainAndOfTheCommonestKind) {
   add({"a.csv", "b.csv", "x/c.tsv", "a.jsonl", "b.json", "LICENSE.txt"});
   EXPECT_EQ(files(), (Names{"a.csv", "b.csv", "x/c.tsv"}));
   add({"c.jsonl.gz"});

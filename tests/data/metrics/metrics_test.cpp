@@ -102,7 +102,7 @@ TEST(Metrics, AreZeroForEmptyTexts) {
   EXPECT_EQ(mean_rouge({}, {}).rougeL, 0);
 }
 
-TEST(Metrics, BytesThatAreNoTextAreCharacters) {
+TEST(Metrics, InvalidBytesAreCharacters) {
   const Texts odd{"a \xff b\xc3", "\x80"};
   EXPECT_EQ(corpus_bleu(odd, odd).precisions[0], 100);
   EXPECT_EQ(corpus_chrf(odd, odd), 100);

@@ -80,7 +80,7 @@ TEST_F(GeneratedTest, PromptsLeaveRoomForAnAnswer) {
   EXPECT_NE(error(two + three).find("t.jsonl:2: a prompt of 3 tokens"), std::string::npos);
 }
 
-TEST_F(GeneratedTest, RowsThatAreNoPromptsAreNamed) {
+TEST_F(GeneratedTest, NamesRowsWithoutPrompts) {
   EXPECT_NE(error(R"({"prompt_ids":[]})").find("nothing to answer"), std::string::npos);
   EXPECT_NE(error(R"({"prompt_ids":[400]})").find("prompt_ids[0] is 400"), std::string::npos);
   EXPECT_NE(error(R"({"prompt":7})").find("prompt: must be a text or a list"), std::string::npos);

@@ -208,7 +208,7 @@ TEST_F(PreferenceTest, ConversationsMayHaveTools) {
   };
   EXPECT_TRUE(refused(R"({"prompt":"a","chosen":"b","rejected":"c"})"));
   config.chat_template = "chatml";
-  EXPECT_NE(error(flat + "}").find("chat formats have none"), std::string::npos);
+  EXPECT_NE(error(flat + "}").find("chat formats do not use it"), std::string::npos);
   wanted = {.kind = RowKind::prompt, .objective = "grpo"};
   EXPECT_TRUE(refused(R"({"prompt":"a"})"));
 }
@@ -316,7 +316,7 @@ TEST_F(PreferenceTest, RolloutsThatCannotBeUsedAreNamed) {
                 .find("old_logps: must be 1 numbers"),
             std::string::npos);
   config.max_seq_length = 3;
-  EXPECT_NE(error(kRollouts).find("rollouts are used whole"), std::string::npos);
+  EXPECT_NE(error(kRollouts).find("rollouts are never cut"), std::string::npos);
 }
 
 TEST_F(PreferenceTest, PreparedTokensAreTheSame) {

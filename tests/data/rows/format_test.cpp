@@ -94,7 +94,7 @@ TEST_F(FormatTest, PromptsAndAnswersOfMessages) {
             "t.jsonl:1: prompt: expected a string, not an object");
   config.chat_template = "alpaca";
   EXPECT_EQ(error(prompt + R"("completion": [{"role": "assistant", "content": "x"}], "tools": [{}]})"),
-            "t.jsonl:1: tools: ft's chat formats have none; the model's own template may");
+            "t.jsonl:1: tools: ft's chat formats do not use it; the model's own template may");
 }
 
 TEST_F(FormatTest, SettingsOfChatsAreRefusedWhereARowIsPlainText) {
@@ -208,7 +208,7 @@ TEST_F(FormatTest, NoEndToken) {
             "the tokenizer has no end token; name it as eos_token in tokenizer_config.json");
 }
 
-TEST_F(FormatTest, PaddingThatDoesNothingIsSaid) {
+TEST_F(FormatTest, PaddingWithoutEffectIsReported) {
   config.pad_to_multiple_of = 64;
   EXPECT_EQ(load(R"({"text": "Ada"})").notes,
             std::vector<std::string>{"data.pad_to_multiple_of has no effect: nothing is padded unless "

@@ -51,7 +51,7 @@ std::string chats(const std::string& before) {
          R"({"role": "assistant", "content": "x"}]})";
 }
 
-TEST_F(PromptColumnTest, ATextBesideWholeConversationsIsLeftAside) {
+TEST_F(PromptColumnTest, ATextBesideCompleteConversationsIsSkipped) {
   config.chat_template =
       "{% for m in messages %}{{ m.role }}:{{ m.content }}{{ eos_token }}{% endfor %}"
       "{% if add_generation_prompt %}assistant:{% endif %}";

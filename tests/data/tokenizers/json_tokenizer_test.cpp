@@ -218,7 +218,7 @@ TEST_F(JsonTokenizerTest, DamagedFilesNeverCrash) {
   }
 }
 
-TEST(TokenizerPattern, MeansWhatOnigurumaMeans) {
+TEST(TokenizerPattern, MatchesLikeOniguruma) {
   const std::string where = "tokenizer.json";
   const auto pieces = [&](const std::string& pattern, std::string_view text) {
     std::vector<std::string_view> out;
@@ -284,7 +284,7 @@ TEST(TokenizerUnicode, Forms) {
   EXPECT_FALSE(is_word_character(0x2019));
 }
 
-TEST(TokenizerBytes, TheAlphabetGoesBothWays) {
+TEST(TokenizerBytes, TheAlphabetIsInvertible) {
   std::string all;
   for (int b = 0; b < 256; ++b) all.push_back(static_cast<char>(b));
   std::string written;

@@ -18,7 +18,7 @@ using test::Scratch;
 
 class NewTokens : public testing::TestWithParam<std::string> {};
 
-TEST_P(NewTokens, TheFilesKnowThemToo) {
+TEST_P(NewTokens, AreWrittenToTheFiles) {
   const Scratch scratch;
   std::filesystem::copy(source_path("tests/data/" + GetParam()), scratch.folder(),
                         std::filesystem::copy_options::recursive);

@@ -218,7 +218,7 @@ TEST_F(TokenizerTest, DamagedModelsNeverCrash) {
   }
 }
 
-TEST(AddedTokensTest, LongestFirstAndWholeWords) {
+TEST(AddedTokensTest, LongestFirstAndCompleteWords) {
   const AddedTokens tokens({{.content = "ab", .id = 1},
                             {.content = "abc", .id = 2},
                             {.content = "xy", .id = 3, .single_word = true}});

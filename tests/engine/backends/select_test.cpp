@@ -12,7 +12,7 @@ TEST(MakeOps, MakesTheCpu) { EXPECT_EQ(make_ops({Device::Kind::cpu, 0})->device(
 
 // No machine has this many GPUs. The message depends on whether a driver is installed, and whether any GPU
 // exists.
-TEST(MakeOps, AGpuThatIsNotThereIsAUserError) {
+TEST(MakeOps, AMissingGpuIsAUserError) {
   try {
     make_ops({Device::Kind::cuda, 9999});
     ADD_FAILURE() << "accepted";

@@ -11,7 +11,7 @@ namespace {
 
 using test::Matrix;
 
-TEST(CpuOps, MemoryThatIsNotThereIsAUserError) {
+TEST(CpuOps, MissingMemoryIsAUserError) {
   CpuOps ops(1);
   try {
     ops.allocate(std::int64_t{1} << 50);

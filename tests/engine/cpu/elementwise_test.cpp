@@ -128,7 +128,7 @@ TEST(Elementwise, DropoutFollowsItsRandomNumbers) {
   });
 }
 
-TEST(Elementwise, DropoutOfColumnsIsThatOfTheWhole) {
+TEST(Elementwise, DropoutOfColumnsEqualsThatOfAllColumns) {
   each_trial([](const Trial& s) {
     const Random random = Random{42}.with("lora_A");
     Matrix &whole = s.matrix(6), &parts = s.matrix(6);
@@ -146,7 +146,7 @@ TEST(Elementwise, DropoutOfColumnsIsThatOfTheWhole) {
 
 // Dropout inside an operation gives the same as separate dropout, except for one rounding; in f32 there is
 // none.
-TEST(Elementwise, DropoutWithinOtherOperationsIsThatOfItsOwn) {
+TEST(Elementwise, DropoutWithinOtherOperationsEqualsDropoutAlone) {
   each_trial([](const Trial& s) {
     const op::Drop drop{.p = 0.3f, .random = Random{42}.with("wo"), .first_row = 37};
     const auto dropped = [&](Matrix& x) {
@@ -226,7 +226,7 @@ TEST_P(Gated, GradientIsTheReferenceAlsoInPlace) {
   });
 }
 
-TEST_P(Gated, WithoutAnUpItIsTheActivationAlone) {
+TEST_P(Gated, WithoutUpItIsTheActivation) {
   each_trial([](const Trial& s) {
     Matrix &x = s.matrix(1, 5), &y = s.matrix(2), &dy = s.matrix(3), &dx = s.matrix(4);
     s.ops.run(op::Gated{.f = GetParam(), .y = y, .gate = x});

@@ -103,7 +103,7 @@ TEST(CrossEntropy, ARowsGradientIsTimesItsWeight) {
 
 // Losses and gradients of column ranges equal the results for complete rows, once the sums of all columns are
 // known.
-TEST(CrossEntropy, PartsOfRowsAreTheWhole) {
+TEST(CrossEntropy, PartsOfRowsAddUpToTheRows) {
   each_trial({{1, 2}, {3, 5}, {5, 63}, {7, 1001}}, [](const Trial& s) {
     Matrix &logits = s.matrix(1, 8), &loss = s.vector(s.rows, DType::f32),
            &got = s.vector(s.rows, DType::f32), &targets = s.indices(s.rows, s.cols),

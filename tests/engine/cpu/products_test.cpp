@@ -248,7 +248,7 @@ TEST(Products, OtherRowsChangeNoBit) {  // few rows take a separate code path
       }
 }
 
-TEST(Products, RowsAPowerOfTwoApart) {  // 4096 bytes: read through the strip buffer
+TEST(Products, RowsWithAStrideOfAPowerOfTwo) {  // 4096 bytes: read through the strip buffer
   check_all({14, 20, {1024}, DType::f32, DType::f32, C::none, 2});
   check_all({14, 20, {2048}, DType::bf16, DType::f32, C::none, 2});
 }

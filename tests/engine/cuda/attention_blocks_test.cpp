@@ -91,7 +91,7 @@ TEST(CudaSparseAttention, BlocksOfEverySize) {
     expect_sparse_right({.heads = {2, 1, 24}, .starts = {0, 200}, .block = block, .causal = false});
   }
 }
-TEST(CudaSparseAttention, HeadsOfTheirOwn) {
+TEST(CudaSparseAttention, HeadsWithDifferentLayouts) {
   expect_sparse_right({.heads = {2, 1, 16}, .starts = {0, 170, 200}, .of_each_head = true});
   expect_sparse_right(
       {.heads = {3, 3, 8}, .starts = {0, 100}, .block = 32, .causal = false, .of_each_head = true});

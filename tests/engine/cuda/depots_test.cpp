@@ -203,7 +203,7 @@ INSTANTIATE_TEST_SUITE_P(Depots, GpuHomes,
                          testing::Combine(testing::Values(Ranks{1, 0}, Ranks{2, 1}, Ranks{2, 2}, Ranks{2, 3}),
                                           testing::Values(DType::f32, DType::bf16)));
 
-TEST_P(GpuHomes, AreTheSameTraining) {
+TEST_P(GpuHomes, TrainEqually) {
   const auto [world, dtype] = GetParam();
   const auto [ranks, stage] = world;
   Case c{.ranks = ranks, .stage = stage, .dtype = dtype};
@@ -230,7 +230,7 @@ TEST_P(GpuHomes, AreTheSameTraining) {
   }
 }
 
-TEST_P(GpuHomes, DelayedStepsAreTheSameInEach) {
+TEST_P(GpuHomes, DelayedStepsAreEqualInEach) {
   const auto [world, dtype] = GetParam();
   const auto [ranks, stage] = world;
   Case c{.ranks = ranks, .stage = stage, .dtype = dtype, .states = Home::host, .delayed = true};
@@ -244,7 +244,7 @@ TEST_P(GpuHomes, DelayedStepsAreTheSameInEach) {
 
 // A tensor of several pieces, the last one short, is copied to the device and back: each element once and to
 // its place.
-TEST(HostPieces, BringATensorOfAnySizeToADeviceAndBack) {
+TEST(HostPieces, CopyATensorOfAnySizeToADeviceAndBack) {
   const auto ops = make_cuda_ops(0, kSmall);
   const std::int64_t n = (std::int64_t{5} << 19) + 3;
   const Buffer memory = ops->allocate(n * 4);

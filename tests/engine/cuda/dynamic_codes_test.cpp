@@ -59,7 +59,7 @@ TEST(DynamicCodes, AreThoseOfASearch) {
   }
 }
 
-TEST(DynamicCodes, QuotientsAreRoundedAsDivisionsAre) {
+TEST(DynamicCodes, QuotientsAreRoundedLikeDivisions) {
   std::vector<float> x, by;
   for (std::uint64_t i = 0; i < 20000; ++i) {
     const float scale = std::pow(2.0f, std::floor(160 * uniform(3 * i)) - 80);

@@ -41,7 +41,7 @@ TEST(CudaElementwise, CastsRoundToNearestEven) {
   });
 }
 
-TEST(CudaElementwise, CopyOfRowsThatLieApart) {
+TEST(CudaElementwise, CopyOfStridedRows) {
   each_trial([](Trial& t) {
     t.matrix(1);
     t.matrix(2);

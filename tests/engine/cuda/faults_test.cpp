@@ -132,7 +132,7 @@ TEST(Faults, Overruns) {
   EXPECT_EQ(fault_of(0, 64, overruns_device_memory), "a write beyond device memory of 256 bytes");
 }
 
-TEST(Faults, BlocksAreWholeWarps) {
+TEST(Faults, BlocksAreCompleteWarps) {
   EXPECT_EQ(fault_of(0, 40, races_between_blocks), "a block of 40 threads is not whole warps");
 }
 
@@ -177,7 +177,7 @@ TEST(Memory, OfTheDriverIsTheUsedMemoryThatFtDidNotAllocate) {
   EXPECT_EQ(ops->driver_memory(), 0);
 }
 
-TEST(Faults, AGpuThatIsNotThereIsAUserError) {
+TEST(Faults, AMissingGpuIsAUserError) {
   try {
     make_cuda_ops(4, kSmall);
     ADD_FAILURE() << "accepted";

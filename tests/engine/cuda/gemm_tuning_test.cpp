@@ -72,7 +72,7 @@ const auto kAny = [](const AlgorithmBytes&) { return true; };
 // Number of runs of an algorithm while it is timed: of one that is slow in the first round, and of others.
 constexpr int kSlow = 1 + 4, kTimed = 1 + 5 * 4;
 
-TEST(GemmTuning, TheFastestThatIsRightIsUsedAndKept) {
+TEST(GemmTuning, UsesAndKeepsTheFastestCorrectAlgorithm) {
   const TempFolder folder;
   const std::string file = folder / "tuned.jsonl";
   LtCalls calls = calls_of([&] { compute(file, {}, 3); });
@@ -172,7 +172,7 @@ TEST(GemmTuning, ResultsAreThoseWithoutIt) {
         }
 }
 
-TEST(GemmTuning, SizesThatAreAlikeShareALine) {
+TEST(GemmTuning, EqualSizesShareALine) {
   const TempFolder folder;
   const std::string file = folder / "tuned.jsonl";
   const auto ops = make_cuda_ops(0, kSmall, file);
@@ -361,7 +361,7 @@ TEST(GemmFile, ManyWritersAgree) {
   EXPECT_EQ(lines_of(folder / "f").size(), kKeys);
 }
 
-TEST(GemmFile, AFullDiskLeavesWholeLines) {
+TEST(GemmFile, AFullDiskLeavesCompleteLines) {
   const TempFolder folder;
   GemmFile file(folder / "f", kMachine);
   file.keep(key_of_rows(8), numbered(1), {}, kAny);

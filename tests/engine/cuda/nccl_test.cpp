@@ -197,7 +197,7 @@ std::vector<float> trained(Ops& ops, Communicator& comm, int stage) {
   return out;
 }
 
-TEST_F(Nccl, StagesTrainAlike) {
+TEST_F(Nccl, StagesTrainEqually) {
   std::vector<std::vector<float>> got(4);
   std::vector<float> cpu;
   for (int stage = 0; stage < 4; ++stage)
@@ -279,7 +279,7 @@ TEST_F(Nccl, ACollectiveThatNeverEndsEndsTheRun) {
   }
 }
 
-TEST_F(Nccl, AnErrorOfItsOwnEndsTheRun) {
+TEST_F(Nccl, AnErrorOfNcclEndsTheRun) {
   cuda_on_cpu::nccl_fault({.rank = 0, .after = 3, .stuck = true, .breaks = true});
   const auto thrown = catching(2, 20, [](Ops& ops, Communicator& c) { steps(ops, c, 5); });
   for (const auto& t : thrown) {

@@ -66,7 +66,7 @@ TEST(CudaQueue, TheWorkspaceGrowsForMatricesThatAreMadeDense) {
   EXPECT_EQ(ops->workspace(), before + 3 * kSmall.dense);
 }
 
-TEST(CudaQueue, MemoryThatIsNotThereIsAUserError) {
+TEST(CudaQueue, MissingMemoryIsAUserError) {
   auto ops = make_cuda_ops(0, kSmall);
   try {
     ops->allocate(std::int64_t{1} << 40);

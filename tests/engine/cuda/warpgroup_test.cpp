@@ -99,7 +99,7 @@ TEST_F(WarpgroupProducts, OfOperandsInPanelsAndInRegisters) {
     for (const Order order : kAllOrders) EXPECT_EQ(product(order, how), expected(how));
 }
 
-TEST_F(WarpgroupProducts, AreNotThereBeforeTheyAreWaitedFor) {
+TEST_F(WarpgroupProducts, AreAvailableAfterAWaitOnly) {
   EXPECT_NE(product(Order::forward, How::panels, Planted::no_wait), expected(How::panels));
 }
 
@@ -179,7 +179,7 @@ __global__ void disagrees(float* y) {
 }
 __global__ void has_no_such_barrier(float*) { arrive_at(16, 64); }
 
-TEST(NamedBarriers, LetThoseThatWaitGoOnWhenAllHaveArrived) {
+TEST(NamedBarriers, ReleaseTheWaitingWhenAllHaveArrived) {
   for (const std::vector<float>& y : in_each_order(hands_over, true))
     for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(y[i], i < 32 ? -1 : static_cast<float>(63 - i));
 }

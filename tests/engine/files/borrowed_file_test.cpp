@@ -36,7 +36,7 @@ class BorrowedFileTest : public testing::Test {
   alignas(4096) std::byte buffer_[8 * 4096];
 };
 
-TEST_F(BorrowedFileTest, AnyBytesOfIt) {
+TEST_F(BorrowedFileTest, ReadsAnyRange) {
   const BorrowedFile file(path_, InputFile(path_).state());
   const std::string all = text();
   for (const std::int64_t at : {0, 1, 511, 4095, 4096, 4097, 5 * 4096, 5 * 4096 + 1200})
@@ -47,7 +47,7 @@ TEST_F(BorrowedFileTest, AnyBytesOfIt) {
     }
 }
 
-TEST_F(BorrowedFileTest, ItMustStayWhatItWas) {
+TEST_F(BorrowedFileTest, AChangedFileIsRefused) {
   const FileState was = InputFile(path_).state();
   const BorrowedFile file(path_, was);
   const std::string changed = path_ + ": has changed since this run opened it";

@@ -80,7 +80,7 @@ TEST(Checkpoint, ReplacesAtOneStroke) {
   EXPECT_EQ(folder.entries(), 1u);
 }
 
-TEST(Checkpoint, NotCommittedLeavesNothing) {
+TEST(Checkpoint, LeavesNoFilesIfNotCommitted) {
   const TempFolder folder;
   {
     const CheckpointWriter writer(folder.path(), 3);
@@ -164,7 +164,7 @@ TEST(Checkpoint, EveryFlippedBitIsFound) {
   open_checkpoint(c);
 }
 
-TEST(Checkpoint, TheNewestWholeOneIsFound) {
+TEST(Checkpoint, FindsTheNewestCompleteOne) {
   const TempFolder folder;
   EXPECT_FALSE(find_newest_checkpoint(folder / "none").checkpoint);
   for (const int step : {2, 10, 9}) save(folder.path(), step);
@@ -203,7 +203,7 @@ TEST(Checkpoint, PrunesTheOldest) {
   EXPECT_EQ(folder.entries(), 2u);
 }
 
-TEST(Leftovers, OfDeadProcessesGoOfLivingOnesStay) {
+TEST(Leftovers, OfDeadProcessesAreRemovedOfLivingOnesKept) {
   const TempFolder folder;
   folder.write("checkpoint-1.tmp-ft0123456789/a", "x");
   folder.write("checkpoint-1.trash-ftabcdefghij/a", "x");
@@ -222,7 +222,7 @@ TEST(Leftovers, OfDeadProcessesGoOfLivingOnesStay) {
 
 // kill -9 at random instants of saving: checkpoints that were reported as saved can be opened, and the newest
 // one is found.
-TEST(Checkpoint, KillAtAnyInstantLeavesTheLastWholeOne) {
+TEST(Checkpoint, AKillAtAnyTimeLeavesTheLastCompleteOne) {
   const TempFolder folder;
   std::mt19937 random(11);
   std::int64_t reported = 0;
@@ -262,7 +262,7 @@ TEST(Checkpoint, KillAtAnyInstantLeavesTheLastWholeOne) {
 
 // A disk that fills up at any byte: exit 6, the earlier checkpoint stays complete and nothing is left of the
 // new one.
-TEST(Checkpoint, FullDiskLeavesTheLastWholeOne) {
+TEST(Checkpoint, AFullDiskLeavesTheLastCompleteOne) {
   const TempFolder folder;
   save(folder.path(), 1);
   for (const rlim_t bytes : {0, 5, 7, 13, 14, 100, 400}) {

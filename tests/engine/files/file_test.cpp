@@ -49,7 +49,7 @@ TEST(InputFile, RefusesPipesFoldersAndDevices) {
             "3 " + folder / "b: is 3 bytes; at most 2 are read");
 }
 
-TEST(AtomicFile, AppearsWholeOrNotAtAll) {
+TEST(AtomicFile, AppearsCompleteOrNotAtAll) {
   const TempFolder folder;
   const std::string path = folder.write("a", "old");
   {

@@ -24,7 +24,7 @@ TEST(Json, ReadsValues) {
   EXPECT_EQ(parse_json("\xEF\xBB\xBF 7 ", {"a.json"}), 7);
 }
 
-TEST(Json, SaysWhereItIsWrong) {
+TEST(Json, NamesThePlaceOfAnError) {
   EXPECT_EQ(error_of([] {
               parse_json(R"({"prompt": "2 + 2 =" "completion": "4"})", {"data/train.jsonl", 20});
             }),

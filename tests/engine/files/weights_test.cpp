@@ -73,7 +73,7 @@ TEST_F(ModelFolderTest, Sharded) {
 }
 
 // Stacked matrices of experts: (2, 2, 1), gate above up.
-TEST_F(ModelFolderTest, StacksAreTakenApart) {
+TEST_F(ModelFolderTest, StacksAreSplitIntoExperts) {
   const std::string header = R"({"m.0.gu":{"dtype":"F32","shape":[2,2,1],"data_offsets":[0,16]}})";
   std::string length(8, '\0'), data;
   length[0] = static_cast<char>(header.size());

@@ -155,7 +155,7 @@ TEST(FourBit, NearestValuesOfAnySize) {
       }
 }
 
-TEST(FourBit, PartsAreThoseOfTheWhole) {
+TEST(FourBit, PartsEqualThoseOfTheCompleteWeight) {
   const auto x = random_values(1003);
   const FourBitData q = quantize(x, {FourBitBook::nf4, 64, true});
   std::vector<float> whole(x.size());

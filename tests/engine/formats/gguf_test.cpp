@@ -129,7 +129,7 @@ TEST_F(GgufSplit, WrongPartsAreRefused) {
       ": it is one of the 2 files of a split model; name the first, which ends with -00001-of-00002.gguf");
 }
 
-TEST_F(Gguf, NothingIsWrittenOfNan) {
+TEST_F(Gguf, RefusesToWriteNan) {
   const auto write_nan = [&] {
     float v = NAN;
     write_gguf(path, {}, {{"x", GgmlType::f32, {1}}},
@@ -139,7 +139,7 @@ TEST_F(Gguf, NothingIsWrittenOfNan) {
   EXPECT_EQ(folder.entries(), 0u);
 }
 
-TEST_F(Gguf, FilesThatAreNotSound) {
+TEST_F(Gguf, RefusesDamagedFiles) {
   write(keys_, tensors_);
   EXPECT_EQ(error(), "no error");
   EXPECT_EQ(damaged(0, "X"), "it does not begin with GGUF");

@@ -95,7 +95,7 @@ TEST(BeamSearch, WithoutAnEndTokenAnswersAreCut) {
   }
 }
 
-TEST(BeamSearch, NotANumberIsSaid) {
+TEST(BeamSearch, NanIsReported) {
   const TokenChooser chooser({.num_beams = 2}, {3});
   BeamSearch search(chooser, {{0}, 4}, [](std::int32_t) { return true; });
   std::vector<float> scores{0, NAN, 1, 2};

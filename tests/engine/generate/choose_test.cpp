@@ -56,7 +56,7 @@ TEST(Choose, NoEndBeforeTheLeastLength) {
   EXPECT_FALSE(TokenChooser(c, {3}).ends(2));
 }
 
-TEST(Choose, NotANumberIsSaid) {
+TEST(Choose, NanIsReported) {
   try {
     greedy({}, {1, NAN}, {0}, 1);
     ADD_FAILURE();

@@ -67,7 +67,7 @@ std::string error_of(Call call) {
   return "";
 }
 
-TEST(NullOps, ChecksShapesAsEveryBackendDoes) {
+TEST(NullOps, ChecksShapesLikeEveryBackend) {
   NullOps ops;
   Arena arena(ops.allocate(1 << 20), 1 << 20);
   const auto f32 = [&](std::int64_t r, std::int64_t c) { return arena.take({r, c}, DType::f32); };

@@ -220,7 +220,7 @@ TEST(LostRanks, ASilentOneIsNamedInTime) {
   }
 }
 
-TEST(LostRanks, ARankThatIsElsewhereIsFoundOut) {
+TEST(LostRanks, ARankInAnotherCollectiveIsNamed) {
   const auto thrown = run_ranks_catching(2, [](MeshCommunicator& c) {
     Values<float> x(8), y(16);
     if (c.rank() == 0)

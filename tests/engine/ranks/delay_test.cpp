@@ -53,7 +53,7 @@ TEST_F(Delays, WaitingWithinALongStepIsUsual) {
   EXPECT_EQ(look(11'000, step_, begun_, true), Event::late);
 }
 
-TEST_F(Delays, OfTheFirstStepNothingIsKnown) {
+TEST_F(Delays, TheFirstStepHasNoKnownDelay) {
   EXPECT_EQ(look(60'000, 0, 3, true), Event::none);
   EXPECT_EQ(look(60'000, 1, 4, true), Event::none);
   EXPECT_EQ(look(60'000, 1, 4, true), Event::none);

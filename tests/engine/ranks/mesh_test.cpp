@@ -86,7 +86,7 @@ TEST(Meeting, EveryRankReachesEveryOther) {
   }
 }
 
-TEST(Meeting, StrangersAtThePortDisturbNobody) {
+TEST(Meeting, StrangersAtThePortDoNotDisturbTheRanks) {
   Socket listener = listen_at({"127.0.0.1", 0});
   const Address at = local_address(listener);
   const auto soon = Clock::now() + std::chrono::seconds(10);
@@ -101,7 +101,7 @@ TEST(Meeting, StrangersAtThePortDisturbNobody) {
   meet_and_talk(3, std::move(listener), at);
 }
 
-TEST(Meeting, AnotherTokenIsNotLetInAndDisturbsNobody) {
+TEST(Meeting, AnotherTokenIsRefusedAndDoesNotDisturbTheRanks) {
   std::string root;
   const std::string says = refused([](Meeting& m) { m.token = "a guess"; }, Exit::mismatch, &root);
   EXPECT_NE(says.find("belongs to another job than rank 1, or has another token"), std::string::npos) << says;
@@ -169,7 +169,7 @@ TEST(Meeting, MissingRanksAreNamed) {
   }
 }
 
-TEST(Meeting, NobodyThereIsAnErrorInTime) {
+TEST(Meeting, AMissingListenerIsAnErrorInTime) {
   Address at;
   {
     const Socket listener = listen_at({"127.0.0.1", 0});

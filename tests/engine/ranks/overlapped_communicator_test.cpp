@@ -63,7 +63,7 @@ TEST(OverlappedCommunicator, RethrowsTheErrorOfAWork) {
 }
 
 // A rank that fails does not wait for outstanding messages of others.
-TEST(OverlappedCommunicator, AbandonsCollectivesUnderWay) {
+TEST(OverlappedCommunicator, AbandonsRunningCollectives) {
   const auto start = std::chrono::steady_clock::now();
   run_ranks(2, true, [](Communicator& c) {
     std::vector<float> v(1000);

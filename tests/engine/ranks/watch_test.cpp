@@ -101,7 +101,7 @@ TEST_F(Three, ARankThatOnlyWaitsIsNotStuck) {
 
 // Ranks that wait on GPUs do not know for which rank. The rank that has begun the fewest collectives is
 // blamed.
-TEST_F(Three, TheLastRankIsNamedIfNobodyKnowsTheStuckOne) {
+TEST_F(Three, TheLastRankIsNamedIfTheStuckOneIsUnknown) {
   Watch two{meshes[2]};
   zero.begin(Collective::all_gather, 9);
   one.begin(Collective::all_gather, 9);
@@ -118,7 +118,7 @@ TEST_F(Three, TheLastRankIsNamedIfNobodyKnowsTheStuckOne) {
               "  it is alive, before the first step, after all_gather number 8");
 }
 
-TEST_F(Three, NobodyIsNamedWhereAllAreInTheSameCollective) {
+TEST_F(Three, NoRankIsNamedIfAllAreInTheSameCollective) {
   Watch two{meshes[2]};
   for (Watch* w : {&zero, &one, &two}) w->begin(Collective::all_gather, 9);
   listen();
@@ -175,7 +175,7 @@ TEST_F(GiveUps, EndARankThatComputes) {
 
 // The rank has reported the reason, so give_up gets no text. It is called only after the rank has had time to
 // leave.
-TEST_F(GiveUps, EndARankThatIsHeldUp) {
+TEST_F(GiveUps, EndABlockedRank) {
   Watch zero{meshes[0]};
   meshes[1].peers[0].control = Socket();
   const auto start = Clock::now();

@@ -211,7 +211,7 @@ TEST(Fp16Trainer, AtTheMinimumItSuggestsSettings) {
         "\n  if training diverged: a lower training.learning_rate, warm-up, or training.max_grad_norm helps");
 }
 
-TEST(Fp16Trainer, ALossThatIsNoNumberEndsTheRunAtOnce) {
+TEST(Fp16Trainer, ALossOfNanEndsTheRunAtOnce) {
   EXPECT_EQ(
       error_of({.ids = numbers(20), .happenings = {.no_loss = {3}}}),
       "step 4: the loss is not a finite number; the first such: the loss"

@@ -90,7 +90,7 @@ struct LongRun {
 
 class LongSteps : public testing::TestWithParam<LongRun> {};
 
-TEST_P(LongSteps, EndWhereTheLibraryDoes) {
+TEST_P(LongSteps, EndAtTheLibrarysWeights) {
   const std::string run = GetParam().name, optim = run.substr(0, run.find(' '));
   const bool in_8_bits = optim.ends_with("8bit");
   TrainingConfig config;

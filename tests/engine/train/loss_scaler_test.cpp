@@ -77,7 +77,7 @@ TEST(LossScaler, StopsAtTheMinimum) {
   EXPECT_FALSE(odd.update(true));
 }
 
-TEST(LossScaler, AScaleThatIsGivenNeverMoves) {
+TEST(LossScaler, AGivenScaleStaysConstant) {
   LossScaler scaler({.loss_scale = 128, .loss_scale_window = 1});
   for (int i = 0; i < 50; ++i) EXPECT_TRUE(scaler.update(i % 2 == 0));
   EXPECT_EQ(scaler.scale(), 128);

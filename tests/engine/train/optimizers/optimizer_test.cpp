@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, Torch,
                            return name;
                          });
 
-TEST(Optimizers, PagedOnesAreTheSameButForTheirHome) {
+TEST(Optimizers, PagedOnesDifferOnlyInTheirHome) {
   int paged = 0;
   for (const OptimizerKind* kind : OptimizerKind::all()) {
     const OptimizerKind* home = kind->unpaged();

@@ -45,7 +45,7 @@ TEST(JsonLog, RowsHaveTheNamesOfTheContract) {
                                             {"elsewhere", 0}}));
 }
 
-TEST(JsonLog, TheLossScaleIsThereInFp16AndIsReadBack) {
+TEST(JsonLog, HasTheLossScaleInFp16AndReadsItBack) {
   const TestFolder folder;
   JsonLog log(folder.file("log.jsonl"));
   log.begin(sample_header());
@@ -134,7 +134,7 @@ TEST(JsonLog, AFreshRunBeginsEmptyAndAMissingLogIsNone) {
   EXPECT_EQ(lines_of(folder.file("other.jsonl")).size(), 1u);
 }
 
-TEST(JsonLog, AFullDiskIsSaid) {
+TEST(JsonLog, AFullDiskIsReported) {
   JsonLog log("/dev/full");
   log.begin(sample_header());
   try {
@@ -146,7 +146,7 @@ TEST(JsonLog, AFullDiskIsSaid) {
   }
 }
 
-TEST(JsonLog, AFolderInItsPlaceIsSaid) {
+TEST(JsonLog, AFolderInItsPlaceIsReported) {
   const TestFolder folder;
   JsonLog log(folder.path());
   try {

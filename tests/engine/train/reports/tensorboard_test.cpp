@@ -59,7 +59,7 @@ std::vector<std::string> records(const std::string& bytes) {
   return out;
 }
 
-TEST(TensorBoard, WritesWholeRecordsAndARestartWhenResumed) {
+TEST(TensorBoard, WritesCompleteRecordsAndARestartWhenResumed) {
   const TestFolder folder;
   TensorBoard first(folder.file("runs"));
   first.begin(sample_header());

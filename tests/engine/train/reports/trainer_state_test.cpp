@@ -125,7 +125,7 @@ TEST(TrainerState, BestFollowsTheMetricAndItsDirection) {
 }
 
 // save_total_limit may delete the best checkpoint.
-TEST(TrainerState, NamesNoCheckpointThatIsGone) {
+TEST(TrainerState, NamesExistingCheckpointsOnly) {
   const TestFolder folder;
   std::filesystem::create_directories(folder.file("checkpoint-10"));
   TrainerState state(folder.file("trainer_state.json"));

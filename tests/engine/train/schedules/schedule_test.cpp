@@ -130,7 +130,8 @@ TEST(Schedule, ArgumentsThatMakeNoSenseAreRefusedByName) {
   refused("WarmupLR", R"({"warmup_num_steps": 0})",
           ".warmup_num_steps: 0 is out of range: it has to be at least 1");
   refused("WarmupDecayLR", "", ".total_num_steps: missing: The last step; auto: the run's.");
-  refused("OneCycle", R"({"cycle_min_lr": 1e-5})", ".cycle_max_lr: missing: The rate in its middle.");
+  refused("OneCycle", R"({"cycle_min_lr": 1e-5})",
+          ".cycle_max_lr: missing: The rate in the middle of the cycle.");
   refused("LRRangeTest", R"({"lr_range_test_step_size": 0})",
           ".lr_range_test_step_size: 0 is out of range: it has to be at least 1");
 }
