@@ -72,7 +72,8 @@ constexpr ResumeRule kRules[] = {
     {"training.max_steps", OnResume::noted, kLength},
     {"training.num_train_epochs", OnResume::noted, kLength},
     {"training.per_device_train_batch_size", OnResume::warned, kData},
-    {"training.gradient_accumulation_steps", OnResume::warned, kData},
+    // RunFolder::resume warns if a step has other micro-batches on all ranks together.
+    {"training.gradient_accumulation_steps", OnResume::noted, kSteps},
     {"training.", OnResume::warned, kSteps},
     {"zero_optimization.zero_quantized_weights", OnResume::warned, kRounding},
     {"zero_optimization.zero_quantized_gradients", OnResume::warned, kRounding},

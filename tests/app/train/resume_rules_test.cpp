@@ -34,7 +34,8 @@ TEST(ResumeRules, SettingsThatChangeTheFunctionAreRefused) {
         "training.adam_beta2", "training.per_device_train_batch_size", "training.seed",
         "data.datasets[].path", "data.shuffle", "data.datasets[].max_samples", "data.max_seq_length"})
     EXPECT_EQ(effect_of(setting), OnResume::warned) << setting;
-  EXPECT_EQ(effect_of("training.max_steps"), OnResume::noted);
+  for (const char* setting : {"training.max_steps", "training.gradient_accumulation_steps"})
+    EXPECT_EQ(effect_of(setting), OnResume::noted) << setting;
   for (const char* setting : {"training.output_dir", "logging.logging_steps", "checkpointing.save_steps",
                               "zero_optimization.stage", "training.gradient_checkpointing"})
     EXPECT_EQ(effect_of(setting), OnResume::free) << setting;
