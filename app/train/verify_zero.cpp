@@ -65,7 +65,7 @@ Sizes sizes_of(const RunConfig& config) {
   built.model().add_units(store);
   Sizes s;
   double kept = 0;
-  store.each_parameter([&](const Parameter& p) {
+  store.layout().each_parameter([&](const Parameter& p) {
     const auto n = static_cast<double>(p.shape.numel());
     if (!p.trainable) {
       s.frozen_bytes += n * static_cast<double>(size_of(p.dtype));
@@ -284,9 +284,9 @@ class ZeroVerification {
                               ? double(config.zero_optimization.mics_shard_size)
                               : grid.zero();
     const double states = state_bytes(layout, shards, sizes.trained, sizes.bytes) +
-                          sizes.frozen_bytes / (layout.params == Layout::sharded ? shards : 1);
+                          sizes.frozen_bytes / (layout.params == Placement::sharded ? shards : 1);
     const double gathered =
-        layout.states == Layout::sharded ? sizes.bytes.gradient * sizes.whole * (1 - 1 / shards) : 0;
+        layout.states == Placement::sharded ? sizes.bytes.gradient * sizes.whole * (1 - 1 / shards) : 0;
     const auto micro_steps = double(config.training.gradient_accumulation_steps);
     const PlusPlus copies{.near = double(config.zero_optimization.zero_hpz_partition_size)};
     const double by_stage =

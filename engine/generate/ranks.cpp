@@ -40,7 +40,7 @@ void share_answers(Communicator& comm, std::vector<std::vector<std::int32_t>>& a
 }
 
 Generator::AnyRank asked_of_all(const ParameterStore& store) {
-  if (!store.gathers()) return {};
+  if (!store.layout().gathers()) return {};
   return [&comm = store.communicator()](bool here) {
     const std::vector<std::uint8_t> yes = asked(comm, here);
     return std::find(yes.begin(), yes.end(), 1) != yes.end();

@@ -56,20 +56,21 @@ void Moe::each_expert(Ctx& c, const Routed& r, Part part, Pass pass,
   const std::size_t count = starts.size() - 1;
   const auto unit = [&](std::size_t e) { return r.wanted.empty() ? kWithTheLayer : units_[2 * e + part]; };
   const auto comes = [&](std::size_t e) {
-    return unit(e) != kWithTheLayer && (r.wanted[e] || (pass == Pass::back && c.store->completes(unit(e))));
+    return unit(e) != kWithTheLayer &&
+           (r.wanted[e] || (pass == Pass::back && c.store->on_demand().completes(unit(e))));
   };
   for (std::size_t e = 0; e < count; ++e) {
     std::optional<Use> use;
     if (comes(e)) {
       use.emplace(*c.store, unit(e), pass == Pass::back);
-      std::int64_t ahead = c.store->apart_ahead(unit(e));
+      std::int64_t ahead = c.store->on_demand().ahead(unit(e));
       for (std::size_t next = e + 1; next < count && ahead > 0; ++next)
-        if (comes(next)) c.store->gather(unit(next)), --ahead;
+        if (comes(next)) c.store->on_demand().gather(unit(next)), --ahead;
     }
     if (starts[e] < starts[e + 1]) f(experts[static_cast<std::size_t>(first_) + e], starts[e], starts[e + 1]);
     if (pass == Pass::back && unit(e) != kWithTheLayer) c.store->reduce(unit(e), true);
   }
-  if (pass == Pass::back && !r.wanted.empty()) c.store->settle_apart();
+  if (pass == Pass::back && !r.wanted.empty()) c.store->on_demand().settle();
 }
 
 // Keeps only the first `most` rows of each expert. `starts` are the first rows of the experts, before and
@@ -120,7 +121,7 @@ std::vector<std::uint8_t> Moe::find_wanted(Ctx& c, const ExpertRows& rows, Keep 
   const std::vector<std::int32_t>& starts = rows.starts();
   std::vector<std::uint8_t> mine;
   for (std::size_t e = 0; e + 1 < starts.size(); ++e) mine.push_back(starts[e] < starts[e + 1]);
-  return c.store->wanted_by_any(mine, own_ > 0, keep >= Keep::all);
+  return c.store->on_demand().wanted_by_any(mine, own_ > 0, keep >= Keep::all);
 }
 
 Moe::Routed Moe::route(Ctx& c, Tensor x, const RouterStatistics* routers, Keep keep) const {
@@ -414,7 +415,7 @@ void Moe::take_apart(ParameterStore& store, std::vector<Parameter*>& parameters)
          {std::vector{&e.gate_proj, &e.up_proj}, std::vector{&e.down_proj}}) {
       std::vector<Parameter*> own;
       EachParameter each([&](Parameter& p) {
-        if (store.comes_apart(p)) own.push_back(&p);
+        if (store.on_demand().suits(p)) own.push_back(&p);
       });
       for (Linear* l : linears) l->weight->visit(each);
       std::erase_if(parameters, [&](Parameter* p) { return std::ranges::find(own, p) != own.end(); });

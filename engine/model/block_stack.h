@@ -198,7 +198,7 @@ class BlockStack {
   // Tells the store the order of the blocks, unless the model announced the units of its full pass: the
   // blocks are then still gathered ahead.
   static void expect_own(ParameterStore& store, const std::vector<int>& order) {
-    if (!store.expects()) store.expect(order);
+    if (!store.residency().expects()) store.expect(order);
   }
 
   Keep kept(std::size_t block) const {

@@ -331,7 +331,7 @@ class CausalLm final : public Model {
         stack.forward(c, store, embed(c, store, in, longest_of(b.starts)), in.side, b.kept_starts);
     if (in.side.routers) balance_.add(c, balance.loss, routers, balance.scale);
     const Tensor d = from_head(c, x, in.targets, head);
-    const bool embedding_grad = store.trains(vocabulary_.embedding_unit());
+    const bool embedding_grad = store.layout().trains(vocabulary_.embedding_unit());
     stack.backward(c, store, d, in.side, embedding_grad);
     if (embedding_grad) {
       const WholeRows whole(c);
@@ -416,7 +416,7 @@ class CausalLm final : public Model {
     std::vector<int> units = forward_units();
     const std::vector<int> back = chunks_[0].backward_units();
     units.insert(units.end(), back.begin(), back.end());
-    if (store.trains(vocabulary_.embedding_unit())) units.push_back(vocabulary_.embedding_unit());
+    if (store.layout().trains(vocabulary_.embedding_unit())) units.push_back(vocabulary_.embedding_unit());
     return units;
   }
 

@@ -47,8 +47,8 @@ class Communicator {
 
   // Starts collectives beside the computation. `work` is called with this communicator at any time before
   // finish() returns; until then the memory that it reads and writes belongs to it. Works and directly called
-  // collectives run in the order of the calls. finish() rethrows an exception of the work. A communicator
-  // and those split off from it, directly or not, have one order, and any of them finishes another's ticket.
+  // collectives run in the order of the calls. finish() rethrows an exception of the work. A communicator and
+  // those split off from it have one order and one sequence of tickets: each finishes tickets of the others.
   using Work = std::function<void(Communicator&)>;
   using Ticket = std::uint64_t;
   virtual Ticket start(Work work) {  // default: runs it at once

@@ -190,7 +190,7 @@ std::vector<Parameter*> trained(Model& model) {
 // Writes a parameter's states to their places in the files.
 void write_states(SafetensorsFiller& filler, ParameterStore& store, const Slice& s, HostPieces& pieces,
                   const std::string& prefix = "") {
-  const auto states = store.states(*s.parameter);
+  const auto states = store.layout().states(*s.parameter);
   for (std::size_t k = 0; k < states.size(); ++k)
     if (s.states[k])
       write(filler, name_of(*s.parameter, states[k], prefix), *s.parameter, s.first / states[k].block, pieces,
@@ -201,7 +201,7 @@ void write_states(SafetensorsFiller& filler, ParameterStore& store, const Slice&
 
 void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles& files, Content content) {
   SafetensorsFiller filler(folder);
-  store.each_part(
+  store.parts().each_part(
       [&](const Slice& s, HostPieces& pieces) {
         const Tensor& weights = content == Content::average ? s.states.back() : s.master;
         write(filler, files.name_of(*s.parameter), *s.parameter, s.first, pieces, weights);
@@ -212,8 +212,8 @@ void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles&
       },
       content == Content::with_gradients);
   if (content == Content::weights_and_states || content == Content::with_gradients)
-    store.each_apart([&](const Parameter& p, const StateSpec& state, const Tensor& values,
-                         std::int64_t first) { filler.write(name_of(p, state), first, values); });
+    store.parts().each_differing([&](const Parameter& p, const StateSpec& state, const Tensor& values,
+                                     std::int64_t first) { filler.write(name_of(p, state), first, values); });
   filler.sync();
 }
 
@@ -221,13 +221,14 @@ namespace {
 
 void fill_in_critic(const std::string& folder, ParameterStore& store) {
   SafetensorsFiller filler(folder);
-  store.each_part([&](const Slice& s, HostPieces& pieces) {
+  store.parts().each_part([&](const Slice& s, HostPieces& pieces) {
     write(filler, name_of(*s.parameter, kValue, kCritic), *s.parameter, s.first, pieces, s.master);
     write_states(filler, store, s, pieces, kCritic);
   });
-  store.each_apart([&](const Parameter& p, const StateSpec& state, const Tensor& values, std::int64_t first) {
-    filler.write(name_of(p, state, kCritic), first, values);
-  });
+  store.parts().each_differing(
+      [&](const Parameter& p, const StateSpec& state, const Tensor& values, std::int64_t first) {
+        filler.write(name_of(p, state, kCritic), first, values);
+      });
   filler.sync();
 }
 
@@ -284,7 +285,7 @@ std::vector<TensorSpec> Checkpoints::specs_of(const Stored& of) {
       specs.push_back({name_of(p, state, of.prefix), state.dtype, shape_of(p, state, ranks)});
   };
   for (const Parameter* p : trained(of.model)) {
-    add(*p, of.store.states(*p));
+    add(*p, of.store.layout().states(*p));
     add(*p, of.more);
   }
   return specs;
@@ -295,7 +296,7 @@ std::int64_t Checkpoints::bytes() const {
   const auto add = [&](const Stored& of) {
     for (const TensorSpec& s : specs_of(of)) all += s.shape.numel() * size_of(s.dtype);
   };
-  add(optimizer(store_.keeps_gradients()));
+  add(optimizer(store_.parts().keeps_gradients()));
   if (critic_) add(critic());
   return all;
 }
@@ -322,7 +323,7 @@ void Checkpoints::restore(const std::string& folder, const Stored& of) {
                                           "another model, adapter or optimizer"));
   };
   for (const Parameter* p : trained(of.model)) {
-    for (const StateSpec& state : of.store.states(*p)) find(*p, state);
+    for (const StateSpec& state : of.store.layout().states(*p)) find(*p, state);
     for (const StateSpec& state : of.more) find(*p, state);
   }
   const auto read_state = [&](const Parameter& p, const StateSpec& state, const Tensor& to,
@@ -332,29 +333,29 @@ void Checkpoints::restore(const std::string& folder, const Stored& of) {
       return read_mean(*shard, *tensor, to, first % p.shape.numel(), p.shape.numel());
     read(p, first, to, [&](const Tensor& values, std::int64_t at) { shard->read(*tensor, values, at); });
   };
-  of.store.restore_states(read_state);
+  of.store.parts().restore_states(read_state);
   for (const StateSpec& state : of.more) {
     const auto read_it = [&](const Parameter& p, const Tensor& to, std::int64_t first) {
       read_state(p, state, to, first);
     };
     if (state == kGradient) {
-      of.store.restore_gradients(read_it);
+      of.store.parts().restore_gradients(read_it);
     } else {
-      of.store.restore_masters(read_it);
+      of.store.parts().restore_masters(read_it);
       of.store.publish();
     }
   }
 }
 
 void Checkpoints::load_weights(const std::string& folder) {
-  store_.restore_masters(of_parts(files_.read(folder)));
+  store_.parts().restore_masters(of_parts(files_.read(folder)));
   store_.publish();
   if (critic_) restore(folder, critic());
 }
 
 TrainState Checkpoints::load(const Checkpoint& checkpoint, bool states) {
   TrainState state = from_json(checkpoint.about);
-  if (state.delayed && !store_.keeps_gradients())
+  if (state.delayed && !store_.parts().keeps_gradients())
     throw UserError(Exit::config, str(checkpoint.path,
                                       ": its last gradients are still to be applied; set "
                                       "zero_optimization.offload_optimizer.delayed_update=true to continue "

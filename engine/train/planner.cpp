@@ -65,7 +65,7 @@ Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, 
   if (p.critic) p.critic.store->begin_micro_step(last);
   run_batch(p, null, r.train[0], true, unused);
   if (last) {
-    store.add_up_ends();
+    store.reduction().add_up_ends();
     Arena scratch = endless(null);
     {
       Scope scope(scratch);
@@ -81,7 +81,7 @@ Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, 
     if (r.optimizer) {
       take_step(null, store, *r.optimizer, {.rate = 1, .grad_scale = 1, .step = kLate}, &scratch);
     } else {
-      store.each_run([](const FlatRun&) {});
+      store.stepping().each_run([](const FlatRun&) {});
       store.publish();
     }
     if (p.critic) step_critic(p, null, r, scratch);
@@ -121,7 +121,7 @@ void count_traffic(Plan& plan, const Passes& p, Ops& null, const PlanRequest& r,
   store.begin_step(EarlyStep{[](Ops&, const FlatRun&) {}, r.zero.delayed});
   store.begin_micro_step(true);
   run_batch(p, null, r.train[0], true, unused);
-  store.finish_early();
+  store.stepping().finish_early();
 }
 
 }  // namespace

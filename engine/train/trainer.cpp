@@ -161,7 +161,7 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
   if (c.pipeline()) {
     const auto smoothing = static_cast<float>(config_.training.label_smoothing_factor);
     run_stage({p_.model, p_.store, c, {loss, scale, smoothing}, rounds, take});
-    p_.store.add_up_ends();
+    p_.store.reduction().add_up_ends();
   } else {
     for (std::int64_t i = 0; i < rounds; ++i) {
       p_.store.begin_micro_step(i + 1 == rounds);
@@ -204,7 +204,7 @@ Trainer::Step Trainer::step(TrainState& state) {
   p_.context.begin(Phase::step);
   s.grad_norm = p_.store.grad_norm(taken + 1) / s.loss_scale;
   if (p_.others.critic) s.critic_norm = p_.others.critic.store->grad_norm(taken + 1) / s.loss_scale;
-  p_.store.finish_early();
+  p_.store.stepping().finish_early();
   // A forward pass that overflows cannot be repaired by a loss scale.
   if (!std::isfinite(s.loss_sum) || (!scaler_ && !s.finite())) explain_not_finite(s);
   update(state, s, taken);
@@ -212,7 +212,7 @@ Trainer::Step Trainer::step(TrainState& state) {
 }
 
 bool Trainer::delays(const Step& s) const {
-  return p_.store.keeps_gradients() && s.index >= config_.delayed_update_after;
+  return p_.store.parts().keeps_gradients() && s.index >= config_.delayed_update_after;
 }
 
 StepScalars Trainer::scalars_of(const Step& s, std::int64_t taken) const {
@@ -223,7 +223,8 @@ StepScalars Trainer::scalars_of(const Step& s, std::int64_t taken) const {
 // its gradient norm, which is known only at the end, is not needed.
 std::optional<EarlyStep> Trainer::early(const TrainState& state, const Step& s, std::int64_t taken) const {
   if (state.delayed) return early_step(*optimizer_, *state.delayed, true);
-  if (!p_.store.steps_early() || delays(s) || scaler_ || config_.training.max_grad_norm > 0) return {};
+  if (!p_.store.stepping().steps_early() || delays(s) || scaler_ || config_.training.max_grad_norm > 0)
+    return {};
   return early_step(*optimizer_, scalars_of(s, taken), false);
 }
 

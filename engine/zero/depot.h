@@ -145,6 +145,11 @@ struct Homes {
   // other units and, for a device with its own memory, all data in `states`. Null: the device updates
   // everything.
   std::shared_ptr<Ops> host;
+
+  void each_depot(const auto& visit) const {
+    for (Depot* depot : {params.get(), states.get()})
+      if (depot) visit(*depot);
+  }
 };
 
 }  // namespace ft

@@ -2,7 +2,8 @@
 // without padding, buffers and activations.
 #pragma once
 #include "engine/ops/compressed.h"
-#include "engine/zero/parameter_store.h"
+#include "engine/zero/options.h"
+#include "engine/zero/state_spec.h"
 
 namespace ft {
 
@@ -22,8 +23,8 @@ inline StateBytes bytes_of(DType run, std::span<const StateSpec> states) {
 
 // Bytes per rank for this many trained parameters.
 constexpr double state_bytes(ZeroStage stage, double ranks, double trained, StateBytes b) {
-  const auto of = [&](Layout layout, double bytes) {
-    return bytes * trained / (layout == Layout::sharded ? ranks : 1);
+  const auto of = [&](Placement placement, double bytes) {
+    return bytes * trained / (placement == Placement::sharded ? ranks : 1);
   };
   return of(stage.params, b.value) + of(stage.grads, b.gradient) + of(stage.states, b.optimizer);
 }
@@ -34,9 +35,9 @@ constexpr double sent_bytes(ZeroStage stage, double ranks, double trained, doubl
                             double micro_steps) {
   const double part = (ranks - 1) / ranks, gradients = b.gradient * trained * part,
                values = b.value * trained * part;
-  if (stage.params == Layout::sharded) return micro_steps * (gradients + 2 * values + 2 * frozen * part);
-  if (stage.grads == Layout::sharded) return micro_steps * gradients + values;
-  if (stage.states == Layout::sharded) return gradients + values;
+  if (stage.params == Placement::sharded) return micro_steps * (gradients + 2 * values + 2 * frozen * part);
+  if (stage.grads == Placement::sharded) return micro_steps * gradients + values;
+  if (stage.states == Placement::sharded) return gradients + values;
   return 2 * gradients;
 }
 
@@ -79,7 +80,7 @@ struct MovedBytes {
 constexpr MovedBytes moved_bytes(ZeroStage stage, double ranks, Elsewhere away, double used, double trained,
                                  StateBytes b, double micro_steps) {
   const double own = trained / ranks,
-               gradients = b.gradient * (stage.grads == Layout::sharded ? own : trained);
+               gradients = b.gradient * (stage.grads == Placement::sharded ? own : trained);
   MovedBytes m;
   if (away.params) {
     m.read = micro_steps * used / ranks + (b.value == 4 ? (away.states ? 4 : 8) * own : 0);

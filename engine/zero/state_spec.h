@@ -42,8 +42,8 @@ struct StateSpec {
   Kept kept = Kept::blocks;
   bool whole_gradient = false;  // the update needs the parameter's complete gradient on every rank
 
-  bool whole() const { return kept != Kept::blocks; }                       // not sharded like the parameter
-  bool apart() const { return kept == Kept::own || kept == Kept::shares; }  // differs between ranks
+  bool whole() const { return kept != Kept::blocks; }  // not sharded like the parameter
+  bool differs() const { return kept == Kept::own || kept == Kept::shares; }          // between ranks
   std::int64_t elements(std::int64_t count) const { return ceil_div(count, block); }  // for kept == blocks
   Shape shape_for(const Shape& parameter) const;
   // Returns the shape of all ranks' parts together, as checkpoints hold it.
@@ -57,7 +57,8 @@ inline Shape StateSpec::shape_for(const Shape& p) const {
   if (kept == Kept::blocks) return block == 1 ? p : Shape{elements(p.numel())};
   Shape s;
   for (int i = 0; i < p.rank; ++i)
-    if (kept == Kept::whole || apart() || i != p.rank - (kept == Kept::rows ? 1 : 2)) s.dims[s.rank++] = p[i];
+    if (kept == Kept::whole || differs() || i != p.rank - (kept == Kept::rows ? 1 : 2))
+      s.dims[s.rank++] = p[i];
   return s;
 }
 

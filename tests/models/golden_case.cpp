@@ -239,7 +239,7 @@ double GoldenRun::accumulate(const std::vector<Batch>& micro_batches) {
 
 GoldenRun::Pass GoldenRun::pass(const std::vector<Batch>& micro_batches) {
   Pass p{.loss = accumulate(micro_batches), .gradients = {}};
-  store_.each_slice([&](const Slice& s) {
+  store_.stepping().each_slice([&](const Slice& s) {
     Values& all = p.gradients[golden_name(*s.parameter)] = download(*ops_, s.grad);
     for (double& d : all) d /= loss_scale_;
   });

@@ -95,13 +95,13 @@ class Run {
     evaluate(sums.elements(1, 1));
     if (grid_.pipeline()) grid_.pipeline()->all_reduce(sums);
     grid_.zero().all_reduce(sums);
-    store_.add_up_ends();
+    store_.reduction().add_up_ends();
     r.loss = sums.as<double>()[0];
     r.evaluated = sums.as<double>()[1];
     r.norm = store_.grad_norm();
     expect_planned_memory();
     const std::lock_guard lock(mutex);
-    store_.each_slice([&](const Slice& s) {
+    store_.stepping().each_slice([&](const Slice& s) {
       const Parameter& p = *s.parameter;
       if (p.copied) return;
       std::vector<float>& g = all.gradients[p.name];

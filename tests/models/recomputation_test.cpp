@@ -85,7 +85,7 @@ Result step(Ops& ops, Communicator& comm, const Kind& kind, const std::string& c
   store.begin_micro_step(true);
   made.model->forward_backward(c, store, batch(pairs), loss, 1, 0);
   Result r{*loss.as<double>(), {}, plan.saved, saved.peak()};
-  store.each_slice([&](const Slice& s) {
+  store.stepping().each_slice([&](const Slice& s) {
     std::vector<float>& g = r.gradients[s.parameter->name];
     g.assign(s.grad.as<float>(), s.grad.as<float>() + s.count);
   });

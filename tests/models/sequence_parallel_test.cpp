@@ -168,7 +168,7 @@ class SequenceParallel : public testing::TestWithParam<Kind> {
       if (how.stage < 3) made.model->forward(c, store, data.back(), evaluated);
       const std::int64_t sent = comm->sent() - before;
       const std::lock_guard lock(mutex);
-      store.each_slice([&](const Slice& s) {
+      store.stepping().each_slice([&](const Slice& s) {
         std::vector<float>& g = all.gradients[s.parameter->name];
         g.resize(static_cast<std::size_t>(s.parameter->shape.numel()));
         std::copy_n(s.grad.as<float>(), s.count, g.begin() + s.first);

@@ -127,7 +127,7 @@ class Run {
     made_.model->forward_backward(*context_, store_, batch_, loss, 1 / static_cast<float>(n), 0.1f);
     r.loss = *loss.as<double>() / static_cast<double>(n);
     r.norm = store_.grad_norm();
-    store_.each_slice([&](const Slice& s) {
+    store_.stepping().each_slice([&](const Slice& s) {
       const Parameter& p = *s.parameter;
       Values& all = r.gradients[p.name];
       all.resize(static_cast<std::size_t>(p.whole_shape().numel()));

@@ -46,12 +46,12 @@ StatesOf states_of(const TrainingConfig& config) {
 
 void take_step(Ops& ops, ParameterStore& store, const Optimizer& optimizer, const StepScalars& scalars,
                Arena* scratch) {
-  Ops& where = store.stepping(ops);
-  store.each_run([&](const FlatRun& run) {
+  Ops& where = store.stepping().ops(ops);
+  store.stepping().each_run([&](const FlatRun& run) {
     ops.enter(run.unit);
     step_run(optimizer, where, run, scalars);
   });
-  store.each_whole(optimizer.wants_squares(), [&](std::span<const WholeSlice> slices) {
+  store.stepping().each_whole(optimizer.wants_squares(), [&](std::span<const WholeSlice> slices) {
     require(scratch != nullptr, "a step that looks at whole parameters needs memory");
     optimizer.step_together(ops, slices, scalars, *scratch, store.communicator());
   });

@@ -111,14 +111,14 @@ void steps(const Case& c, Ops& ops, ParameterStore& store, Toy& toy, Tensor wide
       toy.micro_step(ops, store, wide, 0.01f * static_cast<float>(7 * s + 3 * m + rank));
     }
     const double norm = store.grad_norm();
-    store.finish_early();
+    store.stepping().finish_early();
     if (early || c.delayed) {
       store.publish();
       continue;
     }
     const EarlyStep last = adam(c.early ? 0.1 : 1 / (norm + 1), s + 1, false);
-    Ops& where = store.stepping(ops);
-    store.each_run([&](const FlatRun& r) { last.visit(where, r); });
+    Ops& where = store.stepping().ops(ops);
+    store.stepping().each_run([&](const FlatRun& r) { last.visit(where, r); });
     store.publish();
   }
 }
@@ -135,7 +135,7 @@ TransientMemory planned(const Case& c) {
   toy.add_units(store);
   store.reserve(kMeasured);
   steps(c, null, store, toy, {null.allocate(0).get(), DType::f32, {20'000}}, 0, 2);
-  store.each_run([](const FlatRun&) {});  // loading visits the runs too
+  store.stepping().each_run([](const FlatRun&) {});  // loading visits the runs too
   return store.transient();
 }
 
@@ -164,7 +164,7 @@ void train(const Case& c, Ops& ops, Communicator& comm, Outcome& outcome) {
   const Buffer wide = ops.allocate(80'000);
   steps(c, ops, store, toy, {wide.get(), DType::f32, {20'000}}, comm.rank(), 4);
   std::vector<float>& masters = outcome.masters[static_cast<std::size_t>(comm.rank())];
-  store.each_part([&](const Slice& s, HostPieces& pieces) {
+  store.parts().each_part([&](const Slice& s, HostPieces& pieces) {
     pieces.out_of(s.master, [&](const Tensor& v, std::int64_t) {
       masters.insert(masters.end(), v.as<float>(), v.as<float>() + v.numel());
     });

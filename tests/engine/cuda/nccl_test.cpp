@@ -182,7 +182,7 @@ std::vector<float> trained(Ops& ops, Communicator& comm, int stage) {
     }
     const double norm = store.grad_norm();
     EXPECT_GT(norm, 0);
-    store.each_slice([&](const Slice& s) { adam_step(ops, s, 1, step); });
+    store.stepping().each_slice([&](const Slice& s) { adam_step(ops, s, 1, step); });
     store.publish();
   }
   std::vector<float> out;

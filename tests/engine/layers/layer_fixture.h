@@ -96,7 +96,7 @@ class LayerRun {
   // For layers that acquire their own units: add() each, then start().
   template <class Layer>
   int add(Layer& layer) {
-    return store.add_unit(str("unit ", store.units()), remember(layer));
+    return store.add_unit(str("unit ", store.layout().units()), remember(layer));
   }
   // For layers that add their own units: remember() each, then start().
   template <class Layer>
@@ -119,7 +119,7 @@ class LayerRun {
     });
     store.begin_step();
     store.begin_micro_step(true);
-    store.each_slice([&](const Slice& s) {
+    store.stepping().each_slice([&](const Slice& s) {
       before_[s.parameter->name] = random_values(s.parameter->name + ".grad", s.count);
       assign(s.grad, before_[s.parameter->name]);
     });
@@ -150,7 +150,7 @@ class LayerRun {
   // Returns the current gradients of all trained parameters.
   Named<double> gradients() {
     Named<double> all;
-    store.each_slice([&](const Slice& s) { all[s.parameter->name] = values_of(s.grad); });
+    store.stepping().each_slice([&](const Slice& s) { all[s.parameter->name] = values_of(s.grad); });
     return all;
   }
   // Expects that the layer has added the gradient of sum(dy * f(in)) to each of them.

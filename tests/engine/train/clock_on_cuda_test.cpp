@@ -82,7 +82,7 @@ Outcome run(Ops& ops, Seen& seen) {
   const std::uint64_t before = waits_so_far();
   trainer.run(state);
   out.waits = waits_so_far() - before;
-  store.each_slice([&](const Slice& s) { ops.download(out.weights.data(), s.master); });
+  store.stepping().each_slice([&](const Slice& s) { ops.download(out.weights.data(), s.master); });
   return out;
 }
 

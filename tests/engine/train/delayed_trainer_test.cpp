@@ -117,7 +117,7 @@ Outcome run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   out.state.accumulation = run.ranks * run.micro_steps;
   if (!run.resume.empty()) out.state = checkpoints.load(open_checkpoint(run.resume));
   trainer.run(out.state);
-  store.each_slice([&](const Slice& s) {
+  store.stepping().each_slice([&](const Slice& s) {
     out.weights.insert(out.weights.end(), s.master.as<float>(), s.master.as<float>() + s.count);
   });
   return out;

@@ -107,7 +107,7 @@ Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   course.state.accumulation = run.ranks;
   if (!run.resume.empty()) course.state = checkpoints.load(open_checkpoint(run.resume));
   trainer.run(course.state);
-  store.each_slice([&](const Slice& s) {
+  store.stepping().each_slice([&](const Slice& s) {
     course.weights.insert(course.weights.end(), s.master.as<float>(), s.master.as<float>() + s.count);
   });
   course.rows = told.rows;

@@ -111,13 +111,13 @@ TEST_P(LongSteps, EndAtTheLibrarysWeights) {
   store.load([&](const Parameter&, Tensor y, std::int64_t first) { fill(y, first, 0); });
   for (int step = 1; step <= kSteps; ++step) {
     store.begin_step();
-    store.each_slice([&](const Slice& s) { fill(s.grad, s.first, step); });
+    store.stepping().each_slice([&](const Slice& s) { fill(s.grad, s.first, step); });
     const double rate = 1e-3 * (1 - double(step - 1) / kSteps), most = in_8_bits ? 0 : 1;
     take_step(*ops, store, *optimizer, {rate, clip_coefficient(store.grad_norm(), most), step}, &scratch);
   }
-  store.each_slice([&](const Slice& s) {
+  store.stepping().each_slice([&](const Slice& s) {
     EXPECT_LT(apart(s.master, golden<float>(run)), GetParam().apart);
-    if (in_8_bits) expect_states(s, store.states(matrix), run);
+    if (in_8_bits) expect_states(s, store.layout().states(matrix), run);
   });
 }
 

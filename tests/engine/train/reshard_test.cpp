@@ -119,7 +119,7 @@ void save(const Layouts& l, const std::string& folder) {
   }
   write_safetensors(folder + "/all.safetensors", specs, {});
   with_store(l, [&](Communicator& comm, ParameterStore& store) {
-    store.each_slice([&](const Slice& s) {
+    store.stepping().each_slice([&](const Slice& s) {
       each_array(s, [&](std::string_view kind, const Tensor& t, std::int64_t first) {
         for (std::int64_t i = 0; i < t.numel(); ++i) put(t, i, value(*s.parameter, kind, t.dtype, first + i));
       });
@@ -131,14 +131,14 @@ void save(const Layouts& l, const std::string& folder) {
 void expect_restored(const Layouts& l, const std::string& folder) {
   with_store(l, [&](Communicator&, ParameterStore& store) {
     const SafetensorsFile file(folder + "/all.safetensors");
-    store.restore_masters(
+    store.parts().restore_masters(
         [&](const Parameter& p, Tensor y, std::int64_t first) { file.read(*file.find(p.name), y, first); });
-    store.restore_states(
+    store.parts().restore_states(
         [&](const Parameter& p, const StateSpec& state, const Tensor& y, std::int64_t first) {
           file.read(*file.find(str(p.name, ".", state.name)), y, first);
         });
     std::int64_t wrong = 0;
-    store.each_slice([&](const Slice& s) {
+    store.stepping().each_slice([&](const Slice& s) {
       each_array(s, [&](std::string_view kind, const Tensor& t, std::int64_t first) {
         for (std::int64_t i = 0; i < t.numel(); ++i)
           wrong += get(t, i) != value(*s.parameter, kind, t.dtype, first + i);

@@ -45,7 +45,7 @@ using Trained = std::map<std::string, std::vector<float>>;  // masters and state
 
 // Steps one parameter at a time.
 void step_each(Ops& ops, ParameterStore& store, const Optimizer& optimizer, const StepScalars& scalars) {
-  store.each_slice([&](const Slice& s) {
+  store.stepping().each_slice([&](const Slice& s) {
     optimizer.step(ops, {s, s.parameter->name, s.parameter->decays}, scalars);
   });
   store.publish();
@@ -54,9 +54,9 @@ void step_each(Ops& ops, ParameterStore& store, const Optimizer& optimizer, cons
 // Counts elements that belong to no parameter, and expects that they are zero.
 std::int64_t padding_of(ParameterStore& store) {
   std::int64_t padding = 0;
-  store.each_run([&](const FlatRun& run) {
+  store.stepping().each_run([&](const FlatRun& run) {
     std::vector<bool> used(static_cast<std::size_t>(run.master.numel()));
-    store.each_slice([&](const Slice& s) {
+    store.stepping().each_slice([&](const Slice& s) {
       const std::int64_t first = s.master.as<float>() - run.master.as<float>();
       if (first >= 0 && first < run.master.numel()) std::fill_n(used.begin() + first, s.count, true);
     });
@@ -105,7 +105,7 @@ Trained train(const TrainingConfig& config, const Layouts& l, Step step) {
     });
     for (std::int64_t number = 1; number <= 4; ++number) {
       store.begin_step();
-      store.each_slice([&](const Slice& s) {
+      store.stepping().each_slice([&](const Slice& s) {
         for (std::int64_t i = 0; i < s.count; ++i)
           s.grad.as<float>()[i] = static_cast<float>(std::cos(0.7 * double(s.first + i) + double(number)));
       });
@@ -113,7 +113,7 @@ Trained train(const TrainingConfig& config, const Layouts& l, Step step) {
     }
     const std::lock_guard lock(together);
     padding += padding_of(store);
-    store.each_part([&](const Slice& s, HostPieces&) {
+    store.parts().each_part([&](const Slice& s, HostPieces&) {
       const auto put = [&](const std::string& name, const Tensor& t, std::int64_t first) {
         std::vector<float>& to = all[name];
         to.resize(static_cast<std::size_t>(s.parameter->shape.numel()));
@@ -122,7 +122,7 @@ Trained train(const TrainingConfig& config, const Layouts& l, Step step) {
               t.dtype == DType::u8 ? t.as<std::uint8_t>()[i] : t.as<float>()[i];
       };
       put(s.parameter->name, s.master, s.first);
-      const auto specs = store.states(*s.parameter);
+      const auto specs = store.layout().states(*s.parameter);
       for (std::size_t k = 0; k < specs.size(); ++k)
         if (s.states[k])
           put(str(s.parameter->name, ".", specs[k].name), s.states[k],
@@ -182,7 +182,7 @@ TEST(Units, HaveARunForParametersThatDecayAlike) {
   store.add_unit("block", toy.pointers());
   store.reserve();
   std::vector<std::pair<std::int64_t, bool>> runs;
-  store.each_run([&](const FlatRun& r) {
+  store.stepping().each_run([&](const FlatRun& r) {
     EXPECT_EQ(r.unit, "block");
     runs.emplace_back(r.master.numel(), r.decays);
   });

@@ -104,7 +104,7 @@ TransientMemory planned(const Case& c) {
     store.begin_micro_step(m == 1);
     toy.micro_step(store, -1, 0);
   }
-  store.each_run([](const FlatRun&) {});
+  store.stepping().each_run([](const FlatRun&) {});
   return store.transient();
 }
 
@@ -146,16 +146,16 @@ void train(const Case& c, Communicator& comm, Outcome& outcome) {
     const double norm = store.grad_norm();
     const auto scale = static_cast<float>(1 / norm);
     if (c.adam)
-      store.each_run([&](const FlatRun& r) { adam_step(ops, r, scale, s + 1); });
+      store.stepping().each_run([&](const FlatRun& r) { adam_step(ops, r, scale, s + 1); });
     else
-      store.each_slice([&](const Slice& p) {
+      store.stepping().each_slice([&](const Slice& p) {
         ops.run(op::Sgd{.master = p.master, .grad = p.grad, .lr = 0.01f, .decay = 0, .grad_scale = scale});
       });
     store.publish();
   }
   const std::int64_t sent = comm.sent() - before;
   // Ranks are threads: each copies its part to its place.
-  store.each_part([&](const Slice& p, HostPieces& pieces) {
+  store.parts().each_part([&](const Slice& p, HostPieces& pieces) {
     pieces.out_of(p.master, [&](const Tensor& v, std::int64_t at) {
       std::copy_n(v.as<float>(), v.numel(),
                   outcome.trained.begin() + place_of(toy, *p.parameter) + p.first + at);
@@ -163,7 +163,7 @@ void train(const Case& c, Communicator& comm, Outcome& outcome) {
   });
   if (comm.rank() != 0) return;
   outcome.sent = sent / kSteps;
-  outcome.most_live = store.most_live();
+  outcome.most_live = store.residency().most_live();
   const StoreMemory m = store.memory();
   outcome.resident = m.weights + m.trained + m.gradients + m.optimizer;
 }

@@ -8,6 +8,7 @@
 #include "engine/ops/null_ops.h"
 #include "engine/ranks/coded.h"
 #include "engine/zero/formula.h"
+#include "engine/zero/parameter_store.h"
 #include "engine/zero/planned.h"
 #include "tests/support/ranks.h"
 
@@ -92,7 +93,7 @@ TransientMemory planned(const ZeroOptions& options, DType dtype, bool vectors) {
   store.reserve(kMeasured);
   store.begin_step();
   for (int m = 0; m < 2; ++m) micro_step(store, toy, nullptr, -1, m == 1);
-  store.each_run([](const FlatRun&) {});
+  store.stepping().each_run([](const FlatRun&) {});
   return store.transient();
 }
 
@@ -129,20 +130,20 @@ std::vector<Seen> train(const ZeroOptions& options, DType dtype = DType::f32, in
       store.begin_step();
       for (int m = 0; m < micro_steps; ++m)
         micro_step(store, toy, &seen, comm.rank() + m, m + 1 == micro_steps);
-      store.each_slice([&](const Slice& s) {
+      store.stepping().each_slice([&](const Slice& s) {
         auto& grads = seen.grads[s.parameter->name];
         grads.resize(static_cast<std::size_t>(s.parameter->shape.numel()));
         for (std::int64_t i = 0; i < s.count; ++i)
           grads[static_cast<std::size_t>(s.first + i)] = s.grad.as<float>()[i];
       });
-      store.each_run([&](const FlatRun& r) {
+      store.stepping().each_run([&](const FlatRun& r) {
         for (std::int64_t i = 0; i < r.master.numel(); ++i)
           r.master.as<float>()[i] -= 0.01f * r.grad.as<float>()[i];
       });
       store.publish();
       seen.sent = comm.sent() - before;
     }
-    store.each_slice([&](const Slice& s) {
+    store.stepping().each_slice([&](const Slice& s) {
       auto& masters = seen.masters[s.parameter->name];
       for (std::int64_t i = 0; i < s.count; ++i) masters.push_back(s.master.as<float>()[i]);
     });

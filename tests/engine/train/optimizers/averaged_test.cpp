@@ -37,16 +37,16 @@ TEST_P(EmaOf, FollowsTheWeights) {
   };
   store.load([&](const Parameter&, Tensor y, std::int64_t) { fill(y, 0.5); });
   std::map<const Parameter*, std::vector<double>> want;
-  store.each_slice([&](const Slice& s) {
+  store.stepping().each_slice([&](const Slice& s) {
     want[s.parameter].assign(s.master.as<float>(), s.master.as<float>() + s.count);
   });
   const auto first = want;
   for (std::int64_t step = 1; step <= 5; ++step) {
     store.begin_step();
-    store.each_slice([&](const Slice& s) { fill(s.grad, double(step)); });
+    store.stepping().each_slice([&](const Slice& s) { fill(s.grad, double(step)); });
     take_step(*ops, store, *optimizer, {1e-2, 1, step}, &scratch);
-    store.each_slice([&](const Slice& s) {
-      ASSERT_EQ(store.states(*s.parameter).back(), kAverage);
+    store.stepping().each_slice([&](const Slice& s) {
+      ASSERT_EQ(store.layout().states(*s.parameter).back(), kAverage);
       auto& mean = want[s.parameter];
       for (std::size_t i = 0; i < mean.size(); ++i) {
         mean[i] = 0.75 * mean[i] + 0.25 * s.master.as<float>()[i];

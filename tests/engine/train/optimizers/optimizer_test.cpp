@@ -80,7 +80,7 @@ TEST_P(Torch, StepByStep) {
     SCOPED_TRACE("step " + std::to_string(step));
     const auto i = static_cast<std::size_t>(step);
     store.begin_step();
-    store.each_slice([&](const Slice& s) {
+    store.stepping().each_slice([&](const Slice& s) {
       Floats grad = tensor("grad." + std::to_string(step) + "." + s.parameter->name);
       ops->upload(s.grad, grad.data());
     });
@@ -90,7 +90,7 @@ TEST_P(Torch, StepByStep) {
               {run["rates"][i], clip_coefficient(norm, config.max_grad_norm), step + 1}, &scratch);
     for (const Parameter* p : {&matrix, &vector}) {
       Floats got;
-      store.each_part([&](const Slice& s, HostPieces& pieces) {
+      store.parts().each_part([&](const Slice& s, HostPieces& pieces) {
         if (s.parameter != p) return;
         pieces.out_of(s.master, [&](const Tensor& v, std::int64_t) {
           got.insert(got.end(), v.as<float>(), v.as<float>() + v.numel());

@@ -38,11 +38,12 @@ Trained train(const UpdateRule& rule, double rate, double decay, bool beside, st
   Trained t;
   for (std::int64_t step = first; step <= 8; ++step) {
     store.begin_step();
-    store.each_slice([&](const Slice& s) { fill(s.grad, s.parameter == &one ? double(step) : 0); });
+    store.stepping().each_slice(
+        [&](const Slice& s) { fill(s.grad, s.parameter == &one ? double(step) : 0); });
     t.norms.push_back(store.grad_norm(step));
     take_step(*ops, store, *optimizer, {rate, 1, step - first + 1});
   }
-  store.each_slice([&](const Slice& s) {
+  store.stepping().each_slice([&](const Slice& s) {
     if (s.parameter == &one) t.value.assign(s.master.as<float>(), s.master.as<float>() + s.count);
   });
   return t;

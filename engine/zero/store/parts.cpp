@@ -1,0 +1,63 @@
+#include "engine/zero/store/parts.h"
+
+#include <algorithm>
+
+#include "engine/core/divide.h"
+
+namespace ft::zero {
+
+// Ranks at the same place of several groups hold the same piece: each saves a part of the piece, in complete
+// blocks.
+void Parts::each_part(const std::function<void(const Slice&, HostPieces&)>& visit, bool gradients) {
+  const auto& across = layout_.ranks().across;
+  const std::int64_t parts = across ? across->size() : 1, part = across ? across->rank() : 0;
+  HostPieces pieces(stepping_.ops(ops_));
+  stepping_.each_slice(Placement::sharded, {.grads = gradients}, [&](const Slice& s) {
+    if (s.parameter->copied) return;
+    const auto specs = layout_.states(*s.parameter);
+    const auto cut = [&](std::int64_t p) {
+      return std::min(s.count, round_up(s.count * p / parts, common_block(specs)));
+    };
+    const std::int64_t from = cut(part), count = cut(part + 1) - from;
+    if (count == 0) return;
+    const Tensor grad = gradients ? s.grad.elements(from, count) : Tensor{};
+    Slice own{{s.master.elements(from, count), grad, {}}, s.parameter, s.first + from, count};
+    for (std::size_t k = 0; k < specs.size(); ++k)
+      if (!specs[k].whole())
+        own.states.push_back(s.states[k].elements(from / specs[k].block, specs[k].elements(count)));
+      else  // saved by the rank with the parameter's first element
+        own.states.push_back(own.first == 0 && !specs[k].differs() ? s.states[k] : Tensor{});
+    visit(own, pieces);
+  });
+}
+
+void Parts::each_differing(const VisitState& visit) {
+  HostPieces pieces(ops_);
+  stepping_.each_whole_state(
+      [&](const Parameter& p, const StateSpec& s, const Tensor& here, std::int64_t first) {
+        if (p.copied || !s.differs()) return;
+        pieces.out_of(here, [&](const Tensor& y, std::int64_t at) { visit(p, s, y, first + at); });
+      });
+}
+
+void Parts::restore_masters(const ReadParameter& read) {
+  HostPieces pieces(stepping_.ops(ops_));
+  stepping_.each_slice(layout_.options().stage.states, {.changes = true}, [&](const Slice& s) {
+    pieces.into(s.master, [&](const Tensor& y, std::int64_t at) { read(*s.parameter, y, s.first + at); });
+  });
+}
+
+void Parts::restore_states(const ReadState& read) {
+  HostPieces pieces(stepping_.ops(ops_));
+  const auto restore = [&](const Parameter& p, const StateSpec& s, const Tensor& to, std::int64_t first) {
+    pieces.into(to, [&](const Tensor& y, std::int64_t at) { read(p, s, y, first + at); });
+  };
+  stepping_.each_slice(layout_.options().stage.states, {.changes = true}, [&](const Slice& s) {
+    const auto specs = layout_.states(*s.parameter);
+    for (std::size_t k = 0; k < specs.size(); ++k)
+      if (!specs[k].whole()) restore(*s.parameter, specs[k], s.states[k], s.first / specs[k].block);
+  });
+  stepping_.each_whole_state(restore);
+}
+
+}  // namespace ft::zero
