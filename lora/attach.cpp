@@ -240,7 +240,7 @@ std::vector<std::string> part_head_from_embedding(Model& model, std::vector<std:
   const bool any = std::ranges::any_of(modules, is_head) || std::ranges::any_of(modules, is_embedding);
   if (!any) return modules;
   if (!config.ensure_weight_tying || !origin.tied_head) {
-    model.untie();
+    model.vocabulary().untie();
     return modules;
   }
   if (std::ranges::none_of(modules, is_embedding)) modules.push_back(origin.embedding);
@@ -268,14 +268,14 @@ void adapt_embedding(Model& model, Chooser& chooser, const LoraConfig& config, D
   const LoraInit init = start_of(config.init_lora_weights)->init;
   if (init != LoraInit::kaiming && init != LoraInit::random_b && init != LoraInit::gaussian)
     refuse(at + ": only with init_lora_weights true, false and gaussian");
-  const Parameter& table = model.input_embedding();
+  const Parameter& table = model.vocabulary().embedding.weight;
   const auto form = chooser.form(in_peft(origin.embedding));
   auto adapter = std::make_unique<EmbeddingLora>(kPeftPrefix + in_peft(origin.embedding), table.shape[0],
                                                  table.shape[1], form.r, form.scale, dtype);
   out.embedding = adapter.get();
   out.embedding_module = origin.embedding;
   out.tied_lora = ties;
-  model.adapt_embedding(std::move(adapter));
+  model.vocabulary().adapt_embedding(std::move(adapter));
   if (!ties) return;
   EachLinear each([&](Linear& l) {
     if (l.name == origin.head) l.adapter = std::make_unique<TiedLora>(*out.embedding);

@@ -17,7 +17,9 @@ constexpr const char* kSetting = "trainable_token_indices";
   throw UserError(origin.exit, str(origin.prefix, kSetting, ": ", what));
 }
 
-std::string embedding_of(const Model& model) { return std::string(parent_of(model.input_embedding().name)); }
+std::string embedding_of(const Model& model) {
+  return std::string(parent_of(model.vocabulary().embedding.weight.name));
+}
 
 // Returns the table's parameter; null: the head has no table.
 const Parameter* table_of(Model& model, const std::string& module) {
@@ -64,7 +66,7 @@ std::vector<TrainedTokens> tokens_to_train(Model& model, const LoraConfig& confi
     refuse(origin, str("names other tokens of ", embedding, " than of ", in_peft(origin.head),
                        ", which ensure_weight_tying keeps in one table; name the same"));
   if (std::ranges::any_of(all, [&](const TrainedTokens& t) { return t.module == origin.head; }))
-    model.untie();
+    model.vocabulary().untie();
   return all;
 }
 
@@ -84,8 +86,9 @@ void train_tokens(Model& model, const std::vector<TrainedTokens>& tokens, const 
                      .shape = {static_cast<std::int64_t>(rows.ids.size()), table->shape[1]},
                      .dtype = dtype,
                      .trainable = true};
-    rows.values = wanted.module == origin.head ? &model.train_head_rows(std::move(values), rows.ids)
-                                               : &model.train_rows(std::move(values), rows.ids);
+    EmbeddingAndHead& ends = model.vocabulary();
+    rows.values = wanted.module == origin.head ? &ends.train_head_rows(std::move(values), rows.ids)
+                                               : &ends.train_rows(std::move(values), rows.ids);
     out.tokens.push_back(std::move(rows));
   }
 }

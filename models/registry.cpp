@@ -92,7 +92,7 @@ void untie_by_files(MadeModel& made, const std::string& config_json) {
   std::erase(names.skip, info.head_weight());
   const auto weights = weights_beside(config_json, names);
   if (!weights || !differ(*weights, info.embedding, info.head_weight())) return;
-  made.model->untie();
+  made.model->vocabulary().untie();
   EachParameter own([&](Parameter& p) {
     if (p.name == info.head_weight()) p.stored_as.clear();
   });

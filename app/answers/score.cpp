@@ -99,7 +99,8 @@ class Scoring final : public Objective, private RowLoss {
   void forward(const Pass& p, const Batch& b, Tensor) override {
     Ctx c = p.context;
     c.train = false;
-    p.policy.model->forward_rows(c, *p.policy.store, b, *this);
+    RowLoss* const kept = this;
+    p.policy.model->forward(c, *p.policy.store, b, kept);
   }
   void forward_backward(const Pass&, const Batch&, Tensor, float) override {
     throw InternalError("ft score trains nothing");

@@ -151,7 +151,7 @@ void grow(BuiltModel& b, const RunConfig& config) {
   b.grown = rows > own;
   if (!b.grown) return;
   if (b.start && b.made.info.tied_head)
-    b.start->share_table(b.model().input_embedding().name, b.made.info.head_weight());
+    b.start->share_table(b.model().vocabulary().embedding.weight.name, b.made.info.head_weight());
   resize_vocabulary(b.made, rows);
   if (b.base) b.base = std::make_unique<GrownWeights>(std::move(b.base), weights_by_token(b.made.info), rows);
 }
@@ -331,7 +331,8 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
     b.int8.emplace(Int8Weights::of_head(b.model(), b.made.info.head, b.made.info.never_quantized));
   if (weights == Weights::check) expect_weights(b);
   if (const auto noise = config.training.neftune_noise_alpha; noise && purpose.trains())
-    b.model().set_embedding_noise(*noise);
+    if (!b.model().set_embedding_noise(*noise))
+      throw UserError(Exit::config, "training.neftune_noise_alpha: not for encoder-decoders; leave it out");
   if (config.zero_optimization.offload_param.device == OffloadDevice::nvme) find_stored(b);
   if (purpose.trains() && has_random_ltd(config.data_efficiency)) {
     const RandomLtdConfig& ltd = config.data_efficiency.data_routing.random_ltd;

@@ -1,6 +1,7 @@
 #include "app/assembly/pipeline_parallel.h"
 
 #include "data/rows/seq2seq.h"
+#include "engine/model/stages.h"
 #include "engine/train/planner.h"
 
 namespace ft {
@@ -52,6 +53,10 @@ std::vector<Stage> deal(const RunConfig& config, BuiltModel& whole, int stages) 
 
 void keep_stages(BuiltModel& b, const RunConfig& config, const ModelPart& part) {
   if (part.stages == 1) return;
+  Stages* const stages = b.model().stages();
+  if (!stages)
+    throw UserError(Exit::config, str(kPipelineSize, " is ", part.stages,
+                                      ": this model cannot be split into stages yet; leave it out"));
   require_blocks(b, part);
   require_rounds(config, b, part);
   const std::vector<Stage> all = deal(config, *b.whole, part.stages * part.chunks);
@@ -59,7 +64,7 @@ void keep_stages(BuiltModel& b, const RunConfig& config, const ModelPart& part) 
   for (int chunk = 0; chunk < part.chunks; ++chunk)
     own.push_back(all[static_cast<std::size_t>(chunk * part.stages + part.stage)]);
   b.stage = part.stage;
-  b.model().keep_stages(own);
+  stages->keep_stages(own);
 }
 
 }  // namespace ft

@@ -31,7 +31,7 @@ void make_reward_model(MadeModel& made) {
   if (made.info.decoder)
     throw UserError(Exit::config,
                     "objective.type: reward is not for encoder-decoders, which have sft, distill and orpo");
-  made.model->score_instead();
+  made.model->vocabulary().score_instead();
   std::string& name = made.info.architecture;
   name = name.substr(0, std::min(name.find("For"), name.find("LMHead"))) + "ForSequenceClassification";
   made.info.head = "score";

@@ -84,7 +84,7 @@ Tensor Merger::operator()(const TensorSpec& spec) {
   if (head && own_head_)
     put_tokens(spec.name, y);
   else if (source == built_.made.info.embedding)
-    put_tokens(built_.model().input_embedding().name, y);
+    put_tokens(built_.model().vocabulary().embedding.weight.name, y);
   const lora::EmbeddingLora* embedding = built_.attached.embedding;
   if (embedding && source == built_.made.info.embedding && !(head && unties_))
     add_lora(embedding->a, embedding->b, embedding->scale(), y, true);

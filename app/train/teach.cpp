@@ -26,7 +26,7 @@ class AskingTeacher final : public Objective, private LogitLoss {
     if (!loss) loss = c.scratch.take({1}, DType::f64);
     if (teaching_) wanted_ = teaching_->begin(b);
     if (!teaching_ || std::ranges::count(wanted_, true) > 0)
-      p.policy.model->forward_logits(c, *p.policy.store, b, *this, loss);
+      p.policy.model->forward(c, *p.policy.store, b, LogitLosses{loss, this});
   }
   void forward_backward(const Pass&, const Batch&, Tensor, float) override {
     throw InternalError("ft teach trains nothing");

@@ -80,10 +80,11 @@ Generator::Generator(Ctx& context, ParameterStore& store, Model& model, Generati
     : context_(context),
       store_(store),
       model_(model),
+      decoding_(*model.decoding()),
       shape_(shape),
       chooser_(std::move(chooser)),
       memory_(context.saved),
-      cache_(model.make_kv_cache(context.saved, shape.cache, context.dtype)),
+      cache_(decoding_.make_kv_cache(context.saved, shape.cache, context.dtype)),
       logits_(context.saved.take({shape.logit_rows(), model.vocab_size()}, context.dtype)),
       width_(static_cast<std::int32_t>(chooser_.config().num_beams)) {
   require(shape.cache.slots % width_ == 0, "beams were not planned for");
@@ -176,13 +177,13 @@ void Generator::encode(const std::vector<Answer*>& fresh) {
     s.ids = {0};
     s.starts = {0, 1};
   }
-  model_.encode(context_, store_, cache_, s);
+  model_.encoder()->encode(context_, store_, cache_, s);
 }
 
 void Generator::extend(const std::vector<Answer*>& answers, PromptSource& prompts) {
   Continuation c;
   std::vector<AdapterRows> rows;
-  const std::int64_t turn = model_.keys_turn_at();
+  const std::int64_t turn = decoding_.keys_turn_at();
   for (Answer* a : answers) {
     if (a->prompt->prompt_scores && a->held == 0) score_prompt(*a, prompts);
     const std::span<const Branch> branches = a->decoding->branches();
@@ -203,7 +204,7 @@ void Generator::extend(const std::vector<Answer*>& answers, PromptSource& prompt
   }
   tokens_computed_ += c.rows();
   if (on_rows_) on_rows_(rows);
-  model_.extend(context_, store_, cache_, c, logits_.slice(0, c.sequences()));
+  decoding_.extend(context_, store_, cache_, c, logits_.slice(0, c.sequences()));
   download(c.sequences());
   const auto V = static_cast<std::size_t>(model_.vocab_size());
   float* scores = scores_.data();
@@ -233,7 +234,7 @@ void Generator::remake(Answer& a) {
     c.starts.push_back(static_cast<std::int32_t>(c.rows()));
     tokens_computed_ += c.rows();
     if (on_rows_) on_rows_(std::array{AdapterRows{0, c.rows(), a.prompt->adapter}});
-    model_.extend(context_, store_, cache_, c, logits_.slice(0, 1));
+    decoding_.extend(context_, store_, cache_, c, logits_.slice(0, 1));
   }
   a.held = static_cast<std::int32_t>(branches[0].ids.size()) - 1;
 }
@@ -252,7 +253,7 @@ void Generator::score_prompt(Answer& a, PromptSource& prompts) {
     std::iota(c.wanted.begin(), c.wanted.end(), 0);
     tokens_computed_ += count;
     if (on_rows_) on_rows_(std::array{AdapterRows{0, count, a.prompt->adapter}});
-    model_.extend(context_, store_, cache_, c, logits_.slice(0, count));
+    decoding_.extend(context_, store_, cache_, c, logits_.slice(0, count));
     download(count);
     for (std::int32_t i = 0; i < count; ++i)
       prompts.scores(*a.prompt, {scores_.data() + static_cast<std::size_t>(i) * V, V},
@@ -272,13 +273,13 @@ void Generator::idle() {
     c.sources = {0};
     c.source_lengths = {1};
   }
-  model_.extend(context_, store_, cache_, c, logits_.slice(0, 1));
+  decoding_.extend(context_, store_, cache_, c, logits_.slice(0, 1));
 }
 
 void Generator::run(std::span<const Prompt> prompts, const OnToken& on_token, const AnyRank& any_rank) {
-  if (any_rank && 0 < model_.keys_turn_at() && model_.keys_turn_at() < shape_.cache.capacity)
+  if (any_rank && 0 < decoding_.keys_turn_at() && decoding_.keys_turn_at() < shape_.cache.capacity)
     throw UserError(Exit::config,
-                    str("answers may grow beyond ", model_.keys_turn_at(),
+                    str("answers may grow beyond ", decoding_.keys_turn_at(),
                         " tokens, where longrope's factors change, which ranks that gather parameters "
                         "together cannot do; use zero_optimization.stage 2 or lower, or shorter answers"));
   const auto anywhere = [&](bool here) { return any_rank ? any_rank(here) : here; };

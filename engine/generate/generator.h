@@ -12,6 +12,7 @@
 #include "engine/core/error.h"
 #include "engine/generate/decoding.h"
 #include "engine/layers/adapter_rows.h"
+#include "engine/model/cached_decoding.h"
 #include "engine/model/model.h"
 #include "engine/zero/parameter_store.h"
 
@@ -105,6 +106,7 @@ class Generator {
   Ctx& context_;
   ParameterStore& store_;
   Model& model_;
+  CachedDecoding& decoding_;
   GenerationShape shape_;
   TokenChooser chooser_;
   Scope memory_;

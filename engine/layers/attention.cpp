@@ -78,7 +78,7 @@ void SelfAttention::attend_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor 
 
 // Attends over the rows of all ranks that share the sequences, with this rank's heads only.
 void SelfAttention::attend_together(Ctx& c, Saved& s, const Positions& p) const {
-  p.parts->enter(parent_of(o_proj.name));
+  p.parts->enter(name());
   const HeadsByRank by(*p.parts, heads);
   const std::int64_t rows = by.rows(s.q);
   const Tensor all = c.saved.take({rows, by.columns()}, c.dtype);
@@ -101,7 +101,7 @@ void SelfAttention::attend_together(Ctx& c, Saved& s, const Positions& p) const 
 
 void SelfAttention::attend_together_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor dy, const Saved& s,
                                          const Positions& p) const {
-  p.parts->enter(parent_of(o_proj.name));
+  p.parts->enter(name());
   const HeadsByRank by(*p.parts, heads);
   Scope scratch(c.scratch);
   const Tensor all = c.scratch.take({by.rows(dy), by.columns()}, c.dtype);
@@ -126,7 +126,7 @@ void SelfAttention::attend_together_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv
 }
 
 RingAttention SelfAttention::ring(Ctx& c, const Positions& p) const {
-  p.parts->enter(parent_of(o_proj.name));
+  p.parts->enter(name());
   return {c, *p.parts, heads, mask(p), scores(c)};
 }
 
@@ -240,7 +240,7 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
                                             const Positions& p) const {
   const std::int64_t rows = x.rows(), D = heads.width;
   auto dense = [&](std::int64_t n) { return c.saved.take({rows, n * D}, c.dtype); };
-  c.ops.enter(parent_of(o_proj.name));
+  c.ops.enter(name());
   Saved s;
   Scope scratch(c.scratch);
   project(c, s, x, p.parts && p.sharing == SequenceSharing::ulysses ? c.scratch : c.saved);
@@ -248,7 +248,7 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
     q_norm->forward(c, rows_of(*q_norm, s.q), s.q_statistics, rows_of(*q_norm, s.q_raw));
     k_norm->forward(c, rows_of(*k_norm, s.k), s.k_statistics, rows_of(*k_norm, s.k_raw));
   }
-  c.ops.enter(parent_of(o_proj.name));
+  c.ops.enter(name());
   p.rotate(c, s.q, D, rotation, 1);
   p.rotate(c, s.k, D, rotation, 1);
   s.y = dense(heads.query);
@@ -274,7 +274,7 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     Sum sum(c.ops, da);
     o_proj.backward(c, sum, dy, s.y, s.o_u);
     sum.run();
-    c.ops.enter(parent_of(o_proj.name));
+    c.ops.enter(name());
     attend_any_back(c, dq, dk, dv, da, s, p);
   }
   p.rotate(c, dq, D, rotation, -1);

@@ -30,7 +30,7 @@ void Mlp::each_piece(const Ctx& c, std::int64_t rows,
 
 Mlp::Piece Mlp::widen(Ctx& c, Tensor x) const {
   Piece p;
-  c.ops.enter(parent_of(down_proj.name));
+  c.ops.enter(name());
   if (fused()) {
     p.both = c.save(x.rows(), gate_proj.out);
     p.gate = p.both.columns(0, down_proj.in);
@@ -52,7 +52,7 @@ void Mlp::each_run(const Ctx& c, std::int64_t rows, const auto& f) const {
 
 Tensor Mlp::inner(Ctx& c, const Piece& p) const {
   const Tensor act = p.act ? p.act : c.temporary(p.gate.rows(), p.gate.cols());
-  c.ops.enter(parent_of(down_proj.name));
+  c.ops.enter(name());
   each_run(c, act.rows(), [&](std::int64_t begin, std::int64_t end, const op::Drop& drop) {
     c.ops.run(op::Gated{.f = activation,
                         .y = act.slice(begin, end),
@@ -105,7 +105,7 @@ void Mlp::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, Piece& p) const {
     Sum sum(c.ops, dact);
     down_proj.backward(c, sum, dy, act, p.down_u);
     sum.run();
-    c.ops.enter(parent_of(down_proj.name));
+    c.ops.enter(name());
     each_run(c, dact.rows(), [&](std::int64_t begin, std::int64_t end, const op::Drop& drop) {
       const Tensor gate = p.gate.slice(begin, end), up = rows_of(p.up, begin, end);
       c.ops.run(op::GatedGrad{.f = activation,

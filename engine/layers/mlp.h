@@ -32,6 +32,7 @@ struct Mlp {
   // each piece decodes 4-bit weights again.
   static constexpr std::int64_t most_rows(Device d) { return d.kind == Device::Kind::cpu ? 4096 : 8192; }
 
+  std::string_view name() const { return parent_of(down_proj.name); }  // of the module
   // y = residual + mlp(x).
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, Keep) const;
   // dx = the gradient of x (empty: not wanted). Overwrites the saved tensors; recomputes from x those that

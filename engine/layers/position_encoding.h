@@ -14,7 +14,8 @@ struct PositionEncoding {
     std::int64_t positions = 0, offset = 0;
   };
   std::optional<Table> table;
-  // Longrope: longer sequences are rotated by other frequencies; 0: none are. See Model::keys_turn_at.
+  // Longrope: longer sequences are rotated by other frequencies; 0: none are. See
+  // CachedDecoding::keys_turn_at.
   std::int64_t turns_at = 0;
 
   // Takes memory from c.saved; starts is valid as long as the batch. Throws UserError (input) if a sequence

@@ -8,7 +8,10 @@
 
 #include "engine/layers/dropout.h"
 #include "engine/layers/norm.h"
+#include "engine/layers/visitor.h"
 #include "engine/ops/ops.h"
+#include "engine/parallel/cut.h"
+#include "engine/parallel/layer_rows.h"
 
 namespace ft {
 
@@ -37,21 +40,56 @@ struct Residual {
   // True if backward needs a tensor that only the end of f computes.
   bool needs_result() const { return after.has_value(); }
 
-  // Returns f's input: the norm of x, in s.n or else in n; or x itself without a norm.
+  // Returns the layer's input: the norm of x, in s.n or else in n; or x itself without a norm.
   Tensor input(Ctx& c, Tensor n, Tensor x, const Saved& s) const {
     if (!before) return x;
     const Tensor to = s.n ? s.n : n;
     before->forward(c, to, s.before_statistics, x);
     return to;
   }
-  // Returns f's input in backward: the kept one, or computed again.
-  Tensor input_again(Ctx& c, Tensor n, Tensor x, const Saved& s) const {
-    return s.n ? s.n : input(c, n, x, s);
+  // y = the step from x. layer(y, in, residual) computes y = residual + layer(in); the residual may be empty.
+  // of: the layer's module. y empty: computes only the saved tensors.
+  void forward(Ctx& c, Tensor y, Tensor x, Tensor in, const Saved& s, std::string_view of,
+               const auto& layer) const {
+    add(c, y, x, s, [&](Tensor to, Tensor residual) { layer_forward(c, of, to, in, residual, layer); });
   }
-  // Runs f(y, residual), which computes y = residual + f(...); the residual may be empty. y empty: computes
-  // only the saved tensors.
-  template <class F>
-  void forward(Ctx& c, Tensor y, Tensor x, const Saved& s, const F& f) const {
+  struct Gradients {
+    // d: in: the gradient of y; out: the gradient of x around the layer. through: += the gradient of x
+    // through the layer; may be d; empty: not wanted.
+    Tensor d, through;
+    Tensor x;
+    bool reads = true;  // the layer reads its input again
+  };
+  // layer(dx, dy, in) computes the gradient of its input, and adds to those of its parameters.
+  void backward(Ctx& c, const Gradients& g, const Saved& s, std::string_view of, const auto& layer) const {
+    Scope scratch(c.scratch);
+    const std::int64_t rows = g.x.rows(), C = g.x.cols();
+    const Tensor n = c.temporary(rows, C), dn = c.temporary(rows, C);
+    const Tensor t = changes_gradient(c) ? c.temporary(rows, C) : Tensor{};
+    const Tensor dy = result_back(c, g.d, t, s);
+    const Tensor in = !g.reads ? Tensor{} : s.n ? s.n : input(c, n, g.x, s);
+    const bool wanted = g.through || (before && before->trains());
+    layer_backward(c, of, wanted ? dn : Tensor{}, dy, in, layer);
+    if (wanted) input_back(c, g.through, dn, g.x, s);
+  }
+
+  void visit(Visitor& v, auto& layer) {
+    if (before) before->visit(v);
+    layer.visit(v);
+    if (after) after->visit(v);
+  }
+  // Keeps only this rank's rows of the stream, if ranks shard them: a norm has weights for all rows, so its
+  // gradients are summed over the ranks.
+  void cut(TensorRank t) {
+    if (!t.shards_rows) return;
+    for (auto* norm : {&before, &after})
+      if (*norm)
+        for (Parameter* p : parameters_of(**norm)) p->summed = true;
+  }
+
+ private:
+  // Runs f(y, residual), which computes y = residual + f(...).
+  void add(Ctx& c, Tensor y, Tensor x, const Saved& s, const auto& f) const {
     const bool changes = scale != 1 || dropout.active(c);
     if (!after && !changes) return f(y, x);
     if (after && after_sum && !changes) {
@@ -69,7 +107,7 @@ struct Residual {
   }
   // Returns the gradient of f's result, in t or d itself. d becomes the gradient of x through the residual,
   // around f.
-  Tensor backward(Ctx& c, Tensor d, Tensor t, const Saved& s) const {
+  Tensor result_back(Ctx& c, Tensor d, Tensor t, const Saved& s) const {
     if (after && after_sum) {
       c.ops.run(op::Fill{t, 0});
       after->backward(c, t, d, s.z, s.after_statistics);
@@ -93,14 +131,13 @@ struct Residual {
     return t;
   }
   // True if backward needs memory for t.
-  bool takes(const Ctx& c) const { return after || scale != 1 || dropout.active(c); }
+  bool changes_gradient(const Ctx& c) const { return after || scale != 1 || dropout.active(c); }
   // d += the gradient of x through f; dn: gradient of f's input.
   void input_back(Ctx& c, Tensor d, Tensor dn, Tensor x, const Saved& s) const {
     if (before) return before->backward(c, d, dn, x, s.before_statistics);
     if (d) c.ops.run(op::Add{d, dn});
   }
 
- private:
   // Norms the result even if y is empty: backward needs the statistics.
   void norm_result(Ctx& c, Tensor y, const Saved& s) const {
     Scope scratch(c.scratch);

@@ -15,9 +15,7 @@
 // which returns the Side for the picked rows only; it is valid as long as the PickedRows.
 #pragma once
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <ranges>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +24,8 @@
 #include "engine/layers/keep.h"
 #include "engine/layers/picked_rows.h"
 #include "engine/layers/visitor.h"
+#include "engine/model/offloaded_inputs.h"
+#include "engine/model/picked_part.h"
 #include "engine/ops/ops.h"
 #include "engine/parallel/stage.h"
 #include "engine/pass/context.h"
@@ -118,9 +118,9 @@ class BlockStack {
       end = end_of_segment(begin);
       marks_[begin] = c.saved.mark();
       c.ops.enter(names_[begin]);
-      if (begin == 0) begin_leaving(c, x);
-      if (leaves(c, end))
-        hidden_[end] = turn(c, end);
+      if (begin == 0) inputs_.begin(c, leaving(c), x);
+      if (inputs_.leaves(end))
+        hidden_[end] = inputs_.take(end);
       else
         hidden_[end] = end == count() && y ? y : c.save(x.rows(), x.cols());
       const std::int64_t mark = c.saved.mark();
@@ -131,7 +131,7 @@ class BlockStack {
         run(c, store, i, side);
       }
       if (kept(begin) == Keep::nothing) c.saved.rewind(mark);
-      if (leaves(c, end)) passing_[end].moved = c.inputs->depot.put(passing_[end].at, flat(hidden_[end]));
+      if (inputs_.leaves(end)) inputs_.put(end);
     }
     return hidden_.back();
   }
@@ -163,7 +163,7 @@ class BlockStack {
         marks_[i + 1] = c.saved.mark();
       }
       for (std::size_t i = end; i-- > begin;) {
-        bring_back(c, i);
+        inputs_.bring_back(i);
         Use use(store, units[i], true);
         Ctx room = room_of(c, i);
         if (kept(i) == Keep::nothing) {
@@ -178,7 +178,7 @@ class BlockStack {
         if (c.again) c.again->rewind(0);
       }
     });
-    if (c.inputs) c.inputs->used = inputs_mark_;
+    inputs_.end();
   }
 
   // Units in the order in which backward uses them.
@@ -230,43 +230,12 @@ class BlockStack {
     }
   }
 
-  // Number of block inputs that are on the device at once, of those that wait in c.inputs: one is written or
-  // used while the others leave or arrive.
-  static constexpr std::size_t kTurns = 3;
-  struct Passing {
-    std::int64_t at = 0;
-    std::optional<Depot::Ticket> moved;  // to c.inputs, or back
-    bool back = false;
-  };
-  bool leaves(const Ctx& c, std::size_t input) const {
-    return c.inputs && segment == 1 && input > first && input < count() && kept(input) == Keep::nothing;
-  }
-  static Tensor flat(const Tensor& t) { return {t.data, t.dtype, {t.rows() * t.stride}}; }
-
-  void begin_leaving(Ctx& c, const Tensor& x) {
-    passing_.assign(count(), {});
-    if (!c.inputs) return;
-    inputs_mark_ = c.inputs->used;
-    const bool any = std::ranges::any_of(std::views::iota(std::size_t{0}, count()),
-                                         [&](std::size_t i) { return leaves(c, i); });
-    for (Tensor& turn : turns_) turn = any ? c.save(x.rows(), x.cols()) : Tensor{};
-  }
-  // Room for a block's input, once the earlier input in the same place has left.
-  Tensor turn(Ctx& c, std::size_t input) {
-    const Tensor place = turns_[input % kTurns];
-    if (input >= kTurns && passing_[input - kTurns].moved)
-      c.inputs->depot.finish(*passing_[input - kTurns].moved);
-    passing_[input].at = c.inputs->take(flat(place).bytes());
-    return place;
-  }
-  // Waits for the input of block i, and starts to fetch the inputs of the blocks below it.
-  void bring_back(Ctx& c, std::size_t i) {
-    for (std::size_t k = i + 1; k-- > 0 && k + kTurns > i;) {
-      if (!leaves(c, k) || passing_[k].back) continue;
-      passing_[k].moved = c.inputs->depot.fetch(flat(hidden_[k]), passing_[k].at);
-      passing_[k].back = true;
-    }
-    if (leaves(c, i)) c.inputs->depot.finish(*passing_[i].moved);
+  // Returns (blocks) if the block's input leaves the device until backward.
+  std::vector<bool> leaving(const Ctx& c) const {
+    std::vector<bool> leave(count());
+    for (std::size_t i = first + 1; c.inputs && segment == 1 && i < count(); ++i)
+      leave[i] = kept(i) == Keep::nothing;
+    return leave;
   }
 
   void run(Ctx& c, ParameterStore& store, std::size_t i, const typename Block::Side& side) {
@@ -292,51 +261,33 @@ class BlockStack {
     parts_.resize(count());
     for (std::size_t i = 0; i < count(); ++i) {
       if (!drops[i]) continue;
-      Part& part = parts_[i].emplace();
+      PickedPart<Block>& part = parts_[i].emplace();
       part.picked = pick_rows(side.starts, kept_starts, c.random.with("random_ltd").with(str(name, ".", i)));
       part.rows = upload(c, part.picked.rows);
       part.side = side.of(c, part.picked);
     }
   }
-  bool sees_part(std::size_t i) const { return !parts_.empty() && parts_[i]; }
+  // Null: the block sees all rows.
+  const PickedPart<Block>* part_of(std::size_t i) const {
+    return !parts_.empty() && parts_[i] ? &*parts_[i] : nullptr;
+  }
 
   typename Block::Saved run_block(Ctx& c, std::size_t i, Tensor y, const typename Block::Side& side,
                                   Keep keep) {
-    const Tensor x = hidden_[i];
-    if (!sees_part(i)) return block(i).forward(c, y, x, side, keep);
-    Scope scratch(c.scratch);
-    const Part& part = *parts_[i];
-    const Tensor seen = c.temporary(part.rows.numel(), x.cols());
-    const Tensor made = y ? c.temporary(part.rows.numel(), x.cols()) : Tensor{};
-    c.ops.run(op::GatherRows{.y = seen, .x = x, .rows = part.rows});
-    auto saved = block(i).forward(c, made, seen, part.side, keep);
-    if (!y) return saved;
-    c.ops.run(op::Cast{.y = y, .x = x});
-    c.ops.run(op::ScatterRows{.y = y, .x = made, .rows = part.rows});
-    return saved;
+    const auto* const part = part_of(i);
+    return part ? part->forward(c, block(i), y, hidden_[i], keep)
+                : block(i).forward(c, y, hidden_[i], side, keep);
   }
-  // The gradient of rows that this block did not see stays in d unchanged.
   void run_block_back(Ctx& c, std::size_t i, Tensor d, const typename Block::Side& side, bool input_grad) {
-    if (!sees_part(i)) return block(i).backward(c, d, hidden_[i], saved_[i], side, input_grad);
-    Scope scratch(c.scratch);
-    const Part& part = *parts_[i];
-    const Tensor seen = c.temporary(part.rows.numel(), d.cols()), own = c.temporary(seen.rows(), d.cols());
-    c.ops.run(op::GatherRows{.y = seen, .x = hidden_[i], .rows = part.rows});
-    c.ops.run(op::GatherRows{.y = own, .x = d, .rows = part.rows});
-    block(i).backward(c, own, seen, saved_[i], part.side, input_grad);
-    if (input_grad) c.ops.run(op::ScatterRows{.y = d, .x = own, .rows = part.rows});
+    if (const auto* const part = part_of(i))
+      part->backward(c, block(i), d, hidden_[i], saved_[i], input_grad);
+    else
+      block(i).backward(c, d, hidden_[i], saved_[i], side, input_grad);
   }
 
-  struct Part {
-    PickedRows picked;
-    Tensor rows;  // the picked ones, on the device
-    typename Block::Side side;
-  };
-  std::vector<std::optional<Part>> parts_;  // empty: all blocks see all rows
+  std::vector<std::optional<PickedPart<Block>>> parts_;  // empty: all blocks see all rows
 
-  std::vector<Passing> passing_;  // (blocks) the inputs that leave the device
-  std::array<Tensor, kTurns> turns_{};
-  std::int64_t inputs_mark_ = 0;  // bytes of c.inputs in use before forward
+  OffloadedInputs inputs_;
 
   std::vector<std::string> names_;  // names of the blocks
   // (blocks + 1) inputs of the blocks, then the result; only some are valid at a time

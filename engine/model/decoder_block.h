@@ -33,7 +33,9 @@ struct DecoderBlock {
   void share_rows(std::int64_t ranks, SequenceSharing by) const { attention.share_rows(ranks, by); }
 
  private:
-  void mlp_back(Ctx&, Tensor d, Tensor into, Tensor x, const Saved&, const Side&, bool wanted) const;
+  // d: the gradient of the sum that the MLP was added to. through: += the gradient of the MLP's input x;
+  // empty: not wanted.
+  void mlp_back(Ctx&, Tensor d, Tensor through, Tensor x, const Saved&, const Side&) const;
   void attention_back(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
 };
 

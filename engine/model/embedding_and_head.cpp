@@ -128,48 +128,20 @@ void EmbeddingAndHead::embed_backward(Ctx& c, ParameterStore& store, Tensor d, T
   store.reduce(embedding_unit_, complete);
 }
 
-void EmbeddingAndHead::forward(Ctx& c, ParameterStore& store, Tensor loss, Tensor x, const Targets& t) const {
+void EmbeddingAndHead::forward(Ctx& c, ParameterStore& store, Tensor x, const Targets& t,
+                               const Loss& loss) const {
   HeadUse use(*this, c, store, false);
-  head.forward(c, loss, x, t, 0);
+  head.forward(c, x, t, loss);
 }
 
-void EmbeddingAndHead::forward(Ctx& c, ParameterStore& store, RowLoss& loss, Tensor x,
-                               const Targets& t) const {
-  HeadUse use(*this, c, store, false);
-  head.forward(c, loss, x, t);
-}
-
-template <class Backward>
-Tensor EmbeddingAndHead::back_from_head(Ctx& c, ParameterStore& store, Tensor x, Backward backward) const {
+Tensor EmbeddingAndHead::forward_backward(Ctx& c, ParameterStore& store, Tensor x, const Targets& t,
+                                          const Loss& loss) const {
   Tensor d = c.temporary(x.rows(), x.cols());
   HeadUse use(*this, c, store, true);
-  backward(d);
+  head.forward_backward(c, d, x, t, loss);
   store.reduce(head_unit_, true);
   if (tied_) store.reduce(embedding_unit_, !embeds_);
   return d;
-}
-
-Tensor EmbeddingAndHead::forward_backward(Ctx& c, ParameterStore& store, Tensor loss, Tensor x,
-                                          const Targets& t, float loss_scale, float smoothing) const {
-  return back_from_head(c, store, x,
-                        [&](Tensor d) { head.forward_backward(c, loss, d, x, t, loss_scale, smoothing); });
-}
-
-Tensor EmbeddingAndHead::forward_backward(Ctx& c, ParameterStore& store, RowLoss& loss, Tensor x,
-                                          const Targets& t) const {
-  return back_from_head(c, store, x, [&](Tensor d) { head.forward_backward(c, loss, d, x, t); });
-}
-
-void EmbeddingAndHead::forward(Ctx& c, ParameterStore& store, LogitLoss& of, Tensor loss, Tensor x,
-                               const Targets& t) const {
-  HeadUse use(*this, c, store, false);
-  head.forward(c, of, loss, x, t);
-}
-
-Tensor EmbeddingAndHead::forward_backward(Ctx& c, ParameterStore& store, LogitLoss& of, Tensor loss, Tensor x,
-                                          const Targets& t, float loss_scale) const {
-  return back_from_head(c, store, x,
-                        [&](Tensor d) { head.forward_backward(c, of, loss, d, x, t, loss_scale); });
 }
 
 // Keeps the head's weights fetched while it lives.

@@ -19,9 +19,9 @@ class EmbeddingAndHead {
 
   // Makes the embedding's table the head's matrix.
   void tie();
-  // Gives a tied head its own matrix, which begins as a copy of the table.
+  // Gives a tied head its own matrix, which begins as a copy of the table; a head with its own keeps it.
   void untie();
-  // Makes the head give a score instead of logits: see Model::score_instead.
+  // Makes the head of a reward model: replaces the vocabulary's matrix by a score, "score.weight" (1, C).
   void score_instead();
 
   // Keeps only the rank's part of the vocabulary; see Model::cut.
@@ -30,9 +30,11 @@ class EmbeddingAndHead {
   // Keeps the embedding in a pipeline's first stage and the head in its last one. A tied table is in both.
   void keep_stages(const std::vector<Stage>&);
 
-  // See Model.
+  // Trains these rows of the embedding's table, and of a head that shares it, as a separate parameter (n, C).
   Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids);
+  // Trains these rows of the head's own matrix as a separate parameter.
   Parameter& train_head_rows(Parameter values, std::vector<std::int32_t> ids);
+  // Adds to the rows that the embedding looks up. A head that shares the table is not affected.
   void adapt_embedding(std::unique_ptr<EmbeddingAdapter>);
 
   void visit_embedding(Visitor&);
@@ -53,14 +55,8 @@ class EmbeddingAndHead {
 
   // Do the same as the functions of Head with the same names, and acquire the units that they need.
   // forward_backward returns the gradient of x, in c.scratch.
-  void forward(Ctx&, ParameterStore&, Tensor loss, Tensor x, const Targets&) const;
-  Tensor forward_backward(Ctx&, ParameterStore&, Tensor loss, Tensor x, const Targets&, float loss_scale,
-                          float smoothing) const;
-  void forward(Ctx&, ParameterStore&, RowLoss&, Tensor x, const Targets&) const;
-  Tensor forward_backward(Ctx&, ParameterStore&, RowLoss&, Tensor x, const Targets&) const;
-  void forward(Ctx&, ParameterStore&, LogitLoss&, Tensor loss, Tensor x, const Targets&) const;
-  Tensor forward_backward(Ctx&, ParameterStore&, LogitLoss&, Tensor loss, Tensor x, const Targets&,
-                          float loss_scale) const;
+  void forward(Ctx&, ParameterStore&, Tensor x, const Targets&, const Loss&) const;
+  Tensor forward_backward(Ctx&, ParameterStore&, Tensor x, const Targets&, const Loss&) const;
   // Computes logits in the last stage of a pipeline and sends them to all other stages.
   void logits(Ctx&, ParameterStore&, Tensor y, Tensor x, Tensor rows) const;
   // Logits of these rows of x; see Model::target_logits.
@@ -69,8 +65,6 @@ class EmbeddingAndHead {
  private:
   struct HeadUse;
   class HeldHead;
-  template <class Backward>
-  Tensor back_from_head(Ctx&, ParameterStore&, Tensor x, Backward backward) const;
 
   // Parameters that both ends use if they are tied: the table and everything that is trained in it.
   std::vector<Parameter*> shared();

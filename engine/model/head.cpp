@@ -79,83 +79,89 @@ Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begi
   return k;
 }
 
-void Head::forward(Ctx& c, Tensor loss, Tensor x, const Targets& t, float smoothing) const {
-  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
-  for (std::int64_t begin = 0; begin < total; begin += chunk) {
-    const std::int64_t end = std::min(total, begin + chunk);
+void Head::each_chunk(Ctx& c, std::int64_t rows, const auto& f) const {
+  const std::int64_t chunk = chunk_rows(c.ops.device());
+  for (std::int64_t begin = 0; begin < rows; begin += chunk) {
     Scope scratch(c.scratch), saved(c.saved);
-    Chunk k = project(c, x, t.rows, begin, end);
-    Tensor losses = c.scratch.take({end - begin}, DType::f32);
-    c.ops.enter("loss");
-    cross_entropy(
-        c, {.loss = losses, .logits = k.logits, .targets = part(t.ids, begin, end), .smoothing = smoothing});
-    c.ops.run(op::Sum{loss, losses});
+    f(begin, std::min(rows, begin + chunk));
   }
 }
 
-void Head::forward_backward(Ctx& c, Tensor loss, Tensor d, Tensor x, const Targets& t, float loss_scale,
-                            float smoothing) const {
-  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
-  c.begin(Phase::backward);
-  c.ops.run(op::Fill{d, 0});
-  for (std::int64_t begin = 0; begin < total; begin += chunk) {
-    const std::int64_t end = std::min(total, begin + chunk);
-    Scope scratch(c.scratch), saved(c.saved);
-    c.begin(Phase::forward);
-    Chunk k = project(c, x, t.rows, begin, end);
-    Tensor losses = c.scratch.take({end - begin}, DType::f32);
+void Head::run(Ctx& c, Tensor d, Tensor x, const Targets& t, const Loss& loss) const {
+  std::visit([&](const auto& of) { compute(c, d, x, t, of); }, loss);
+}
+
+void Head::add_up(Ctx& c, Tensor sum, float loss_scale, Tensor d, Tensor x, const Targets& t,
+                  const auto& loss_of) const {
+  if (d) {
+    c.begin(Phase::backward);
+    c.ops.run(op::Fill{d, 0});
+  }
+  each_chunk(c, t.rows.numel(), [&](std::int64_t begin, std::int64_t end) {
+    if (d) c.begin(Phase::forward);
+    const Chunk k = project(c, x, t.rows, begin, end);
+    LogitLoss::Chunk l{.losses = c.scratch.take({end - begin}, DType::f32),
+                       .logits = k.logits,
+                       .targets = part(t.ids, begin, end),
+                       .begin = begin};
+    if (d) {
+      l.scale = loss_scale * scale;
+      l.cap = cap;
+      l.gradient = true;
+    }
     c.ops.enter("loss");
-    cross_entropy(c, {.loss = losses,
+    loss_of(l);
+    c.ops.run(op::Sum{sum, l.losses});
+    if (!d) return;
+    c.begin(Phase::backward);
+    back(c, d, k, part(t.rows, begin, end), begin);
+  });
+}
+
+void Head::compute(Ctx& c, Tensor d, Tensor x, const Targets& t, const CrossEntropy& loss) const {
+  add_up(c, loss.sum, loss.scale, d, x, t, [&](const LogitLoss::Chunk& k) {
+    cross_entropy(c, {.loss = k.losses,
                       .logits = k.logits,
-                      .targets = part(t.ids, begin, end),
-                      .scale = loss_scale * scale,
-                      .smoothing = smoothing,
-                      .gradient = true,
-                      .cap = cap});
-    c.ops.run(op::Sum{loss, losses});
-    c.begin(Phase::backward);
-    back(c, d, k, part(t.rows, begin, end), begin);
-  }
+                      .targets = k.targets,
+                      .scale = k.scale,
+                      .smoothing = loss.smoothing,
+                      .gradient = k.gradient,
+                      .cap = k.cap});
+  });
 }
 
-void Head::forward(Ctx& c, LogitLoss& of, Tensor loss, Tensor x, const Targets& t) const {
+void Head::compute(Ctx& c, Tensor d, Tensor x, const Targets& t, const LogitLosses& loss) const {
   require(lm_head.cut == Cut::none, "a loss of whole logits, which no rank has");
-  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
-  for (std::int64_t begin = 0; begin < total; begin += chunk) {
-    const std::int64_t end = std::min(total, begin + chunk);
-    Scope scratch(c.scratch), saved(c.saved);
-    const Chunk k = project(c, x, t.rows, begin, end);
-    const Tensor losses = c.scratch.take({end - begin}, DType::f32);
-    c.ops.enter("loss");
-    of.run(c, {.losses = losses, .logits = k.logits, .targets = part(t.ids, begin, end), .begin = begin});
-    c.ops.run(op::Sum{loss, losses});
-  }
+  add_up(c, loss.sum, loss.scale, d, x, t, [&](const LogitLoss::Chunk& k) { loss.each->run(c, k); });
 }
 
-void Head::forward_backward(Ctx& c, LogitLoss& of, Tensor loss, Tensor d, Tensor x, const Targets& t,
-                            float loss_scale) const {
-  require(lm_head.cut == Cut::none, "a loss of whole logits, which no rank has");
-  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
+// Computes logits twice if there is a backward pass: weights are known only when the values of all rows are.
+void Head::compute(Ctx& c, Tensor d, Tensor x, const Targets& t, RowLoss* loss) const {
+  Scope all(c.scratch);
+  if (d) c.begin(Phase::forward);
+  const RowValues values = values_of(c, *loss, x, t);
+  const Tensor weights = d ? c.scratch.take({t.rows.numel()}, DType::f32) : Tensor{};
+  loss->weigh(c, values, weights);
+  if (!d) return;
   c.begin(Phase::backward);
   c.ops.run(op::Fill{d, 0});
-  for (std::int64_t begin = 0; begin < total; begin += chunk) {
-    const std::int64_t end = std::min(total, begin + chunk);
-    Scope scratch(c.scratch), saved(c.saved);
-    c.begin(Phase::forward);
-    const Chunk k = project(c, x, t.rows, begin, end);
-    const Tensor losses = c.scratch.take({end - begin}, DType::f32);
-    c.ops.enter("loss");
-    of.run(c, {.losses = losses,
-               .logits = k.logits,
-               .targets = part(t.ids, begin, end),
-               .begin = begin,
-               .scale = loss_scale * scale,
-               .cap = cap,
-               .gradient = true});
-    c.ops.run(op::Sum{loss, losses});
-    c.begin(Phase::backward);
+  each_chunk(c, t.rows.numel(), [&](std::int64_t begin, std::int64_t end) {
+    const Chunk k = project(c, x, t.rows, begin, end, loss->temperature());
+    const Tensor own = part(weights, begin, end);
+    if (kind == HeadKind::scores) {
+      c.ops.run(op::Cast{k.logits, column(own)});
+    } else {
+      c.ops.enter("loss");
+      cross_entropy(c, {.loss = part(values.values, begin, end),
+                        .logits = k.logits,
+                        .targets = part(t.ids, begin, end),
+                        .scale = scale / loss->temperature(),
+                        .gradient = true,
+                        .cap = cap / loss->temperature(),
+                        .weights = own});
+    }
     back(c, d, k, part(t.rows, begin, end), begin);
-  }
+  });
 }
 
 void Head::value_of(Ctx& c, const Chunk& k, const RowValues& to, const Targets& t, std::int64_t begin,
@@ -169,53 +175,16 @@ void Head::value_of(Ctx& c, const Chunk& k, const RowValues& to, const Targets& 
 }
 
 RowValues Head::values_of(Ctx& c, const RowLoss& loss, Tensor x, const Targets& t) const {
-  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
+  const std::int64_t total = t.rows.numel();
   require(!loss.wants_statistics() || lm_head.cut == Cut::none,
           "statistics of whole logits, which no rank has");
   RowValues v{c.scratch.take({total}, DType::f32), {}, kind == HeadKind::scores};
   if (loss.wants_statistics() && !v.scores)
     v.statistics = c.scratch.take({total, op::LogitStatistics::kCount}, DType::f32);
-  for (std::int64_t begin = 0; begin < total; begin += chunk) {
-    const std::int64_t end = std::min(total, begin + chunk);
-    Scope scratch(c.scratch), saved(c.saved);
+  each_chunk(c, total, [&](std::int64_t begin, std::int64_t end) {
     value_of(c, project(c, x, t.rows, begin, end, loss.temperature()), v, t, begin, end);
-  }
+  });
   return v;
-}
-
-void Head::forward(Ctx& c, RowLoss& loss, Tensor x, const Targets& t) const {
-  Scope scratch(c.scratch);
-  loss.weigh(c, values_of(c, loss, x, t), {});
-}
-
-void Head::forward_backward(Ctx& c, RowLoss& loss, Tensor d, Tensor x, const Targets& t) const {
-  Scope all(c.scratch);
-  const std::int64_t total = t.rows.numel(), chunk = chunk_rows(c.ops.device());
-  c.begin(Phase::forward);
-  const RowValues values = values_of(c, loss, x, t);
-  const Tensor weights = c.scratch.take({total}, DType::f32);
-  loss.weigh(c, values, weights);
-  c.begin(Phase::backward);
-  c.ops.run(op::Fill{d, 0});
-  for (std::int64_t begin = 0; begin < total; begin += chunk) {
-    const std::int64_t end = std::min(total, begin + chunk);
-    Scope scratch(c.scratch), saved(c.saved);
-    Chunk k = project(c, x, t.rows, begin, end, loss.temperature());
-    const Tensor own = part(weights, begin, end);
-    if (kind == HeadKind::scores) {
-      c.ops.run(op::Cast{k.logits, column(own)});
-    } else {
-      c.ops.enter("loss");
-      cross_entropy(c, {.loss = part(values.values, begin, end),
-                        .logits = k.logits,
-                        .targets = part(t.ids, begin, end),
-                        .scale = scale / loss.temperature(),
-                        .gradient = true,
-                        .cap = cap / loss.temperature(),
-                        .weights = own});
-    }
-    back(c, d, k, part(t.rows, begin, end), begin);
-  }
 }
 
 // Computes a chunk's rows of d from the gradient of its logits, which has replaced the logits.
@@ -240,13 +209,9 @@ void Head::back(Ctx& c, Tensor d, const Chunk& k, Tensor rows, std::int64_t begi
 }
 
 void Head::logits(Ctx& c, Tensor y, Tensor x, Tensor rows) const {
-  const std::int64_t total = rows.numel(), chunk = chunk_rows(c.ops.device());
-  for (std::int64_t begin = 0; begin < total; begin += chunk) {
-    const std::int64_t end = std::min(total, begin + chunk);
-    Scope scratch(c.scratch), saved(c.saved);
-    Chunk k = project(c, x, rows, begin, end);
-    whole_logits(c, y.slice(begin, end), k.logits);
-  }
+  each_chunk(c, rows.numel(), [&](std::int64_t begin, std::int64_t end) {
+    whole_logits(c, y.slice(begin, end), project(c, x, rows, begin, end).logits);
+  });
 }
 
 // Joins the ranks' parts: each rank adds its part to zeros, and the ranks add up.

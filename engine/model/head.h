@@ -9,8 +9,7 @@
 #include "engine/layers/dropout.h"
 #include "engine/layers/linear.h"
 #include "engine/layers/norm.h"
-#include "engine/model/logit_loss.h"
-#include "engine/model/row_loss.h"
+#include "engine/model/loss.h"
 #include "engine/ops/loss.h"
 
 namespace ft {
@@ -34,22 +33,12 @@ struct Head {
 
   // Rows of a chunk: as many as keep its logits near 16 M elements, on a GPU near 64 M.
   std::int64_t chunk_rows(Device) const;
-  // Adds the losses of all targets to `loss` (1) f64.
-  void forward(Ctx&, Tensor loss, Tensor x, const Targets&, float smoothing) const;
-  // Like forward, and sets d to the gradient of loss_scale * loss with respect to x. Adds to the gradients of
-  // its parameters.
-  void forward_backward(Ctx&, Tensor loss, Tensor d, Tensor x, const Targets&, float loss_scale,
-                        float smoothing) const;
-  // Forward and forward_backward for another loss.
-  void forward(Ctx&, LogitLoss&, Tensor loss, Tensor x, const Targets&) const;
-  void forward_backward(Ctx&, LogitLoss&, Tensor loss, Tensor d, Tensor x, const Targets&,
-                        float loss_scale) const;
-  // Computes the values of all targets and passes them to the RowLoss.
-  void forward(Ctx&, RowLoss&, Tensor x, const Targets&) const;
-  // Like forward, and sets d to the gradient with respect to x under the RowLoss's weights. Adds to the
-  // gradients of its parameters. Computes logits twice: weights are known only when the values of all rows
-  // are.
-  void forward_backward(Ctx&, RowLoss&, Tensor d, Tensor x, const Targets&) const;
+  // Computes the loss of all targets.
+  void forward(Ctx& c, Tensor x, const Targets& t, const Loss& loss) const { run(c, {}, x, t, loss); }
+  // Like forward, and sets d to the gradient with respect to x. Adds to the gradients of its parameters.
+  void forward_backward(Ctx& c, Tensor d, Tensor x, const Targets& t, const Loss& loss) const {
+    run(c, d, x, t, loss);
+  }
   // Logits (rows, V) of the given rows, in the activations' dtype: all V columns, also if the rank has a part
   // of the vocabulary.
   void logits(Ctx&, Tensor y, Tensor x, Tensor rows) const;
@@ -65,11 +54,20 @@ struct Head {
     Tensor read, narrow_adapter;  // read: the input of lm_head
     Tensor logits, adapter;
   };
+  // d empty: there is no backward pass.
+  void run(Ctx&, Tensor d, Tensor x, const Targets&, const Loss&) const;
+  void compute(Ctx&, Tensor d, Tensor x, const Targets&, const CrossEntropy&) const;
+  void compute(Ctx&, Tensor d, Tensor x, const Targets&, const LogitLosses&) const;
+  void compute(Ctx&, Tensor d, Tensor x, const Targets&, RowLoss*) const;
+  // Calls loss_of(LogitLoss::Chunk) for each chunk, and adds its losses to `sum`. scale: of the gradients.
+  void add_up(Ctx&, Tensor sum, float scale, Tensor d, Tensor x, const Targets&, const auto& loss_of) const;
   void cross_entropy(Ctx&, op::CrossEntropy) const;
   void whole_logits(Ctx&, Tensor y, Tensor logits) const;
   RowValues values_of(Ctx&, const RowLoss&, Tensor x, const Targets&) const;
   void value_of(Ctx&, const Chunk&, const RowValues&, const Targets&, std::int64_t begin,
                 std::int64_t end) const;
+  // Calls f(begin, end) for each chunk of `rows` rows; f's temporary and saved tensors are then freed.
+  void each_chunk(Ctx&, std::int64_t rows, const auto& f) const;
   Chunk project(Ctx&, Tensor x, const Tensor& all, std::int64_t begin, std::int64_t end,
                 float temperature = 1) const;
   void back(Ctx&, Tensor d, const Chunk&, Tensor rows, std::int64_t begin) const;

@@ -1,7 +1,6 @@
 #include "engine/parallel/row_shards.h"
 
 #include "engine/core/divide.h"
-#include "engine/ops/ops.h"
 
 namespace ft {
 
@@ -16,7 +15,7 @@ Batch filled_up(Batch b, std::int64_t n) {
 
 Tensor gather_rows(Ctx& c, Tensor own, std::string_view of) {
   Communicator& ranks = *c.tensor();
-  const Tensor y = c.temporary(own.rows() * ranks.size(), own.cols());
+  const Tensor y = room_for_all_rows(c, own);
   Scope scratch(c.scratch);
   const Tensor all = y.dense() ? y : c.scratch.take(y.shape, y.dtype);
   c.ops.copy(own_rows(c, all), own);
@@ -31,24 +30,23 @@ Tensor own_rows(Ctx& c, Tensor all) {
   return all.slice(n * c.tensor()->rank(), n * (c.tensor()->rank() + 1));
 }
 
-Tensor LayerRows::parts(Tensor own) {
-  return c_.shards && own ? c_.temporary(own.rows() * c_.tensor()->size(), own.cols()) : own;
+Tensor room_for_all_rows(Ctx& c, Tensor own) {
+  return c.temporary(own.rows() * c.tensor()->size(), own.cols());
 }
 
-// Rounds partial sums of narrower types once, as add_up (cut.h) does: communicators add up only dense f32.
-void LayerRows::add_up(Tensor own, Tensor parts, Tensor residual) {
-  if (!c_.shards || !own) return;
-  Scope scratch(c_.scratch);
+// Rounds partial sums of narrower types once, as add_up (context.h) does: communicators add up only dense
+// f32.
+void add_up_rows(Ctx& c, Tensor own, Tensor parts, std::string_view of) {
+  Scope scratch(c.scratch);
   Tensor all = parts;
   if (parts.dtype != DType::f32 || !parts.dense()) {
-    all = c_.scratch.take({parts.rows(), parts.cols()}, DType::f32);
-    c_.ops.run(op::Cast{.y = all, .x = parts});
+    all = c.scratch.take({parts.rows(), parts.cols()}, DType::f32);
+    c.ops.run(op::Cast{.y = all, .x = parts});
   }
-  const Tensor sum = own_rows(c_, all);
-  c_.tensor()->enter(of_);
-  c_.tensor()->reduce_scatter(sum, all);
-  c_.ops.run(op::Cast{.y = own, .x = sum});
-  if (residual) c_.ops.run(op::Add{own, residual});
+  const Tensor sum = own_rows(c, all);
+  c.tensor()->enter(of);
+  c.tensor()->reduce_scatter(sum, all);
+  c.ops.run(op::Cast{.y = own, .x = sum});
 }
 
 }  // namespace ft

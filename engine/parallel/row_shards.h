@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/core/batch.h"
+#include "engine/ops/ops.h"
 #include "engine/pass/context.h"
 
 namespace ft {
@@ -15,9 +16,13 @@ namespace ft {
 Batch filled_up(Batch, std::int64_t n);
 
 // Rows of the residual stream, if c.shards is set: gather_rows returns the rows of all ranks, in scratch
-// memory; own_rows returns this rank's rows of a tensor with all of them.
+// memory; own_rows returns this rank's rows of a tensor with all of them. of: a module, for messages.
 Tensor gather_rows(Ctx&, Tensor own, std::string_view of);
 Tensor own_rows(Ctx&, Tensor all);
+// Takes scratch memory for all rows, of which `own` is this rank's part.
+Tensor room_for_all_rows(Ctx&, Tensor own);
+// own = this rank's rows of the sum of all ranks' parts.
+void add_up_rows(Ctx&, Tensor own, Tensor parts, std::string_view of);
 
 // While it lives, ranks shard the rows of the residual stream, if the grid says so.
 class ShardedStream {
@@ -49,27 +54,49 @@ class WholeRows {
   RowNumbers numbers_;
 };
 
-// A layer between two steps of the residual stream. While it lives, the layer computes on all rows, and
-// partial sums are not added up. Without c.shards it does nothing.
-class LayerRows {
+// While it lives, a layer computes on all rows, and its Linears leave partial sums to the caller.
+class PartialSums {
  public:
-  // of: the layer's module, for messages.
-  LayerRows(Ctx& c, std::string_view of) : c_(c), of_(of), numbers_(c) { c.parts_stay = c.shards; }
-  ~LayerRows() { c_.parts_stay = false; }
-
-  // Returns the layer's input: all rows, gathered from the rank's rows.
-  Tensor all(Tensor own) { return c_.shards && own ? gather_rows(c_, own, of_) : own; }
-  // parts: the tensor for the layer's partial sum, which add_up turns into `own`. residual: the residual that
-  // the layer adds itself; empty if add_up does.
-  Tensor parts(Tensor own);
-  Tensor residual(Tensor x) const { return c_.shards ? Tensor{} : x; }
-  // own = this rank's rows of the sum of all ranks' parts, plus the residual.
-  void add_up(Tensor own, Tensor parts, Tensor residual = {});
+  explicit PartialSums(Ctx& c) : c_(c), numbers_(c) { c.parts_stay = true; }
+  ~PartialSums() { c_.parts_stay = false; }
+  PartialSums(const PartialSums&) = delete;
+  PartialSums& operator=(const PartialSums&) = delete;
 
  private:
   Ctx& c_;
-  std::string_view of_;
   WholeRows numbers_;
 };
+
+// The ends of the residual stream: the embedding makes all rows, and the head reads all rows. Without
+// c.shards this rank has all rows, and f gets and returns them as they are.
+
+// Returns this rank's rows of f(), (rows, columns) in c.saved, of which only they are kept; c.numbers becomes
+// theirs.
+Tensor rows_of_rank(Ctx& c, std::int64_t rows, std::int64_t columns, const auto& f) {
+  if (!c.shards) return f();
+  const std::int64_t n = rows / c.tensor()->size();
+  const Tensor own = c.save(n, columns);
+  c.numbers = {n * c.tensor()->rank()};
+  Scope forget(c.saved);
+  const WholeRows whole(c);
+  c.ops.copy(own, own_rows(c, f()));
+  return own;
+}
+
+// Returns this rank's rows of f(all rows of x), in c.scratch. The result has x's shape.
+Tensor through_all_rows(Ctx& c, Tensor x, std::string_view of, const auto& f) {
+  if (!c.shards) return f(x);
+  const Tensor y = c.temporary(x.rows(), x.cols());
+  Scope scratch(c.scratch);
+  const WholeRows whole(c);
+  c.ops.copy(y, own_rows(c, f(gather_rows(c, x, of))));
+  return y;
+}
+
+// Calls f(all rows of x).
+void with_all_rows(Ctx& c, Tensor x, std::string_view of, const auto& f) {
+  const WholeRows whole(c);
+  f(c.shards ? gather_rows(c, x, of) : x);
+}
 
 }  // namespace ft

@@ -67,12 +67,12 @@ class StageRun {
     Ctx& c = slot.context;
     if (p.chunk == 0) {
       Batch made = s_.take(p.micro_batch, c);
-      if (shape_.chunks == 1) return s_.model.take_in(c, std::move(made), p.chunk, p.slot);
+      if (shape_.chunks == 1) return s_.stages.take_in(c, std::move(made), p.chunk, p.slot);
       taken = {std::move(made), c.random, c.tokens_weight};
     }
     c.random = taken.random;
     c.tokens_weight = taken.tokens_weight;
-    return s_.model.take_in(c, taken.batch, p.chunk, p.slot);
+    return s_.stages.take_in(c, taken.batch, p.chunk, p.slot);
   }
   // Makes room for the gradients from the stage above. The last stage computes them itself, maybe after its
   // forward pass. With several chunks other passes come before they are used.
@@ -80,14 +80,14 @@ class StageRun {
     if (is_last(p)) return {};
     Ctx& c = of(p).context;
     if (shape_.chunks == 1) gradient_room_.emplace(c.scratch);
-    return s_.model.take_gradients(c, p.slot);
+    return s_.stages.take_gradients(c, p.slot);
   }
-  void forward(const StagePass& p) { of(p).sends = s_.model.forward_stage(of(p).context, s_.store, p.slot); }
+  void forward(const StagePass& p) { of(p).sends = s_.stages.forward_stage(of(p).context, s_.store, p.slot); }
   void backward(const StagePass& p) {
     Slot& slot = of(p);
     if (!gradient_room_) gradient_room_.emplace(slot.context.scratch);
     s_.store.begin_micro_step(p.micro_batch + 1 == s_.micro_batches);
-    slot.sends = s_.model.backward_stage(slot.context, s_.store, p.slot, s_.loss);
+    slot.sends = s_.stages.backward_stage(slot.context, s_.store, p.slot, s_.loss);
   }
 
   const StageStep& s_;

@@ -2,15 +2,15 @@
 #pragma once
 #include <functional>
 
-#include "engine/model/model.h"
+#include "engine/model/stages.h"
 
 namespace ft {
 
 struct StageStep {
-  Model& model;
+  Stages& stages;  // of the model
   ParameterStore& store;
   Ctx& context;  // of the run, with in_flight() - 1 more arenas
-  StageLoss loss;
+  Loss loss;
   std::int64_t micro_batches = 1;  // see PipelineShape
   // Makes a micro-batch, and sets its values in the Ctx. Called once for each, in ascending order.
   std::function<Batch(std::int64_t, Ctx&)> take;

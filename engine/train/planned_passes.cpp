@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "engine/model/cached_decoding.h"
 #include "engine/ops/ops.h"
 #include "engine/parallel/sequence_part.h"
 #include "engine/train/pipeline.h"
@@ -106,7 +107,8 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
     for (int i = 1; i < p.grid->shape.chunks; ++i) others.push_back(endless(ops));
     c.in_flight = others;
     c.again = &again;
-    run_stage({*p.policy.model, *p.policy.store, c, {loss}, 1, [&](std::int64_t, Ctx&) { return batch; }});
+    run_stage({*p.policy.model->stages(), *p.policy.store, c, CrossEntropy{loss}, 1,
+               [&](std::int64_t, Ctx&) { return batch; }});
     peaks.flight = std::max(peaks.flight, saved.peak());
     for (const Arena& a : others) peaks.flight = std::max(peaks.flight, a.peak());
     peaks.saved = std::max(peaks.saved, peaks.flight);
@@ -154,14 +156,15 @@ Sources sources_of(const GenerationShape& shape) {
 
 void run_generation(const Passes& p, Ops& ops, const GenerationShape& shape, Peaks& peaks) {
   Model& model = *p.policy.model;
+  CachedDecoding& decoding = *model.decoding();
   ParameterStore& store = *p.policy.store;
   const DType dtype = p.dtype;
   Arena saved = endless(ops), scratch = endless(ops);
   Ctx c{ops, saved, scratch, {dtype, {}, false}};
   c.grid = p.grid;
-  const KvCache cache = model.make_kv_cache(saved, shape.cache, dtype);
+  const KvCache cache = decoding.make_kv_cache(saved, shape.cache, dtype);
   const Tensor logits = saved.take({shape.logit_rows(), model.vocab_size()}, dtype);
-  if (shape.cache.sources > 0) model.encode(c, store, cache, sources_of(shape));
+  if (shape.cache.sources > 0) model.encoder()->encode(c, store, cache, sources_of(shape));
   Continuation next;
   for (std::int64_t i = 0; i < shape.cache.slots; ++i) {
     next.input_ids.resize(static_cast<std::size_t>(shape.tokens * (i + 1) / shape.cache.slots));
@@ -174,12 +177,12 @@ void run_generation(const Passes& p, Ops& ops, const GenerationShape& shape, Pea
     next.source_lengths.push_back(1);
   }
   for (std::int64_t i = 0; i < shape.scored; ++i) next.wanted.push_back(static_cast<std::int32_t>(i));
-  model.extend(c, store, cache, next, logits);
-  if (const std::int64_t turn = model.keys_turn_at(); 0 < turn && turn < shape.cache.capacity) {
+  decoding.extend(c, store, cache, next, logits);
+  if (const std::int64_t turn = decoding.keys_turn_at(); 0 < turn && turn < shape.cache.capacity) {
     Continuation all{.slots = {0}, .past = {0}};  // one sequence, computed again from its beginning
     all.input_ids.resize(static_cast<std::size_t>(turn + 1));
     all.starts.push_back(static_cast<std::int32_t>(turn + 1));
-    model.extend(c, store, cache, all, logits.slice(0, 1));
+    decoding.extend(c, store, cache, all, logits.slice(0, 1));
   }
   peaks.cover(saved, scratch);
 }

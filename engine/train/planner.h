@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "engine/layers/kv_cache.h"
 #include "engine/model/model.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/optimizers/optimizer.h"
@@ -20,7 +21,7 @@ enum class Costs : std::uint8_t { none, flops, all };  // all: FLOPs and moved b
 struct PlanRequest {
   DType dtype = DType::f32;  // of activations
   GridShape grid;
-  int stage = 0;                   // its stage in the model's pipeline (Model::keep_stage)
+  int stage = 0;                   // its stage in the model's pipeline (Stages::keep_stages)
   std::int64_t micro_batches = 1;  // of a step, on each rank; a pipeline may have them in flight
   ZeroOptions zero{.stage = ZeroStage::of(0)};
   std::int64_t reduce_bucket = std::numeric_limits<std::int64_t>::max();  // elements reduced at once

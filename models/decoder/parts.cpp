@@ -52,9 +52,9 @@ PositionEncoding make_positions(const Rope& rope) {
           .turns_at = turns ? static_cast<std::int64_t>(rope.original_max_position) : 0};
 }
 
-Decoder::Parts make_parts(const Config& c, DType dtype) {
+CausalLm::Parts make_parts(const Config& c, DType dtype) {
   const std::int64_t V = c.vocab_size, C = c.hidden_size;
-  Decoder::Parts p{
+  CausalLm::Parts p{
       .embedding = {.weight = {.name = "model.embed_tokens.weight", .shape = {V, C}, .dtype = dtype},
                     .padding = c.padding},
       .positions = make_positions(c.rope),
@@ -68,7 +68,7 @@ Decoder::Parts make_parts(const Config& c, DType dtype) {
   return p;
 }
 
-MadeModel make_model(Decoder::Parts parts, const Config& c) {
+MadeModel make_model(CausalLm::Parts parts, const Config& c) {
   StoredNames stored{.prefix = parts.stack.substr(0, parts.stack.find('.') + 1),
                      .head = parts.head.lm_head.name + ".weight",
                      .skip = {".rotary_emb.inv_freq"}};
@@ -81,7 +81,7 @@ MadeModel make_model(Decoder::Parts parts, const Config& c) {
                  .positions = parts.positions.table ? parts.positions.table->positions : 0,
                  .tied_head = c.tie_word_embeddings,
                  .norm_offset = c.norm_offset};
-  return {std::make_unique<Decoder>(std::move(parts)), std::move(info)};
+  return {std::make_unique<CausalLm>(std::move(parts)), std::move(info)};
 }
 
 }  // namespace ft::decoder

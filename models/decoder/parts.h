@@ -1,14 +1,10 @@
 // Parts of a decoder with LLaMA's names. A family takes them and changes the parts that differ.
 #pragma once
-#include "engine/layers/position_encoding.h"
 #include "engine/model/causal_lm.h"
-#include "engine/model/decoder_block.h"
 #include "models/decoder/config.h"
 #include "models/family.h"
 
 namespace ft::decoder {
-
-using Decoder = CausalLm<DecoderBlock, PositionEncoding>;
 
 // Returns the prefix of a layer's names, such as "model.layers.3.".
 std::string layer_prefix(std::int64_t layer);
@@ -20,8 +16,8 @@ SelfAttention make_attention(const Config&, std::int64_t layer, DType);
 DecoderBlock make_block(const Config&, std::int64_t layer, DType);
 PositionEncoding make_positions(const Rope&);
 // Makes model.embed_tokens, model.layers, model.norm, lm_head.
-Decoder::Parts make_parts(const Config&, DType);
+CausalLm::Parts make_parts(const Config&, DType);
 
-MadeModel make_model(Decoder::Parts, const Config&);
+MadeModel make_model(CausalLm::Parts, const Config&);
 
 }  // namespace ft::decoder

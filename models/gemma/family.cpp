@@ -11,7 +11,7 @@ namespace {
 MadeModel make(const std::string& config_json, DType dtype) {
   const Config c = read_config(config_json);
   const std::int64_t C = c.hidden_size;
-  decoder::Decoder::Parts p = decoder::make_parts(c, dtype);
+  CausalLm::Parts p = decoder::make_parts(c, dtype);
   p.embedding.scale = embedding_scale(c, dtype);
   p.head.cap = c.logit_cap;
   if (c.local_rope) p.positions.local = make_rotary(*c.local_rope);

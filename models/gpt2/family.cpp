@@ -89,7 +89,7 @@ constexpr std::array kBlocks = {GgufBlocks{"transformer.h.", "blk.", kOfLayers}}
 MadeModel make(const std::string& config_json, DType dtype) {
   const Config c = read_config(config_json);
   const std::int64_t V = c.vocab_size, C = c.hidden_size, P = c.max_position_embeddings;
-  decoder::Decoder::Parts p{
+  CausalLm::Parts p{
       .embedding = {.weight = {.name = "transformer.wte.weight", .shape = {V, C}, .dtype = dtype},
                     .positions = Parameter{.name = "transformer.wpe.weight", .shape = {P, C}, .dtype = dtype},
                     .dropout = {c.embd_pdrop}},

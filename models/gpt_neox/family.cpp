@@ -82,7 +82,7 @@ constexpr std::array kBlocks = {GgufBlocks{"gpt_neox.layers.", "blk.", kOfLayers
 MadeModel make(const std::string& config_json, DType dtype) {
   const Config c = read_config(config_json);
   const std::int64_t V = c.vocab_size, C = c.hidden_size;
-  decoder::Decoder::Parts p{
+  CausalLm::Parts p{
       .embedding = {.weight = {.name = "gpt_neox.embed_in.weight", .shape = {V, C}, .dtype = dtype},
                     .dropout = {c.hidden_dropout}},
       .positions = decoder::make_positions(c.rope),

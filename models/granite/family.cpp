@@ -27,7 +27,7 @@ Config read_config(const std::string& config_json) {
 
 MadeModel make(const std::string& config_json, DType dtype) {
   const Config c = read_config(config_json);
-  decoder::Decoder::Parts p = decoder::make_parts(c, dtype);
+  CausalLm::Parts p = decoder::make_parts(c, dtype);
   p.embedding.scale = c.embedding_multiplier;
   p.head.scale = 1 / c.logits_scaling;
   for (DecoderBlock& b : p.blocks) {

@@ -58,7 +58,7 @@ std::vector<StoredStack> stacks_of(const Config& c) {
 
 MadeModel make(const std::string& config_json, DType dtype) {
   const Config c = read_config(config_json);
-  decoder::Decoder::Parts p = decoder::make_parts(c, dtype);
+  CausalLm::Parts p = decoder::make_parts(c, dtype);
   std::int64_t layers = 0;
   for (std::int64_t i = 0; i < c.num_hidden_layers; ++i) {
     DecoderBlock& b = p.blocks[static_cast<std::size_t>(i)];

@@ -87,19 +87,18 @@ MadeModel make(const std::string& config_json, DType dtype) {
   constexpr std::int64_t kOffset = 2;  // rows before position 0 in the table of positions
   const Config c = read_config(config_json);
   const std::int64_t C = c.hidden_size, W = c.word_embed_proj_dim, P = c.max_position_embeddings;
-  decoder::Decoder::Parts p{
-      .embedding = {.weight = {.name = "model.decoder.embed_tokens.weight",
-                               .shape = {c.vocab_size, W},
-                               .dtype = dtype},
-                    .padding = c.padding,
-                    .positions = Parameter{.name = "model.decoder.embed_positions.weight",
-                                           .shape = {P + kOffset, C},
-                                           .dtype = dtype}},
-      .positions = {.table = PositionEncoding::Table{P, kOffset}},
-      .stack = "model.decoder.layers",
-      .tied = c.tie_word_embeddings,
-      .key_columns = C,
-      .heads = c.num_attention_heads};
+  CausalLm::Parts p{.embedding = {.weight = {.name = "model.decoder.embed_tokens.weight",
+                                             .shape = {c.vocab_size, W},
+                                             .dtype = dtype},
+                                  .padding = c.padding,
+                                  .positions = Parameter{.name = "model.decoder.embed_positions.weight",
+                                                         .shape = {P + kOffset, C},
+                                                         .dtype = dtype}},
+                    .positions = {.table = PositionEncoding::Table{P, kOffset}},
+                    .stack = "model.decoder.layers",
+                    .tied = c.tie_word_embeddings,
+                    .key_columns = C,
+                    .heads = c.num_attention_heads};
   for (std::int64_t i = 0; i < c.num_hidden_layers; ++i) p.blocks.push_back(make_block(c, i, dtype));
   if (c.last_norm) p.head.norm = norm(c, "model.decoder.final_layer_norm", dtype);
   if (W != C) {

@@ -26,7 +26,7 @@ Config read_config(const std::string& config_json) {
 MadeModel make(const std::string& config_json, DType dtype) {
   const Config c = read_config(config_json);
   const std::int64_t C = c.hidden_size, F = c.intermediate_size;
-  decoder::Decoder::Parts p = decoder::make_parts(c, dtype);
+  CausalLm::Parts p = decoder::make_parts(c, dtype);
   for (std::int64_t i = 0; i < c.num_hidden_layers; ++i) {
     DecoderBlock& b = p.blocks[static_cast<std::size_t>(i)];
     const std::string at = decoder::layer_prefix(i);

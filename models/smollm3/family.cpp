@@ -42,7 +42,7 @@ Config read_config(const std::string& config_json) {
 
 MadeModel make(const std::string& config_json, DType dtype) {
   const Config c = read_config(config_json);
-  decoder::Decoder::Parts p = decoder::make_parts(c, dtype);
+  CausalLm::Parts p = decoder::make_parts(c, dtype);
   for (std::size_t i = 0; i < p.blocks.size(); ++i)
     if (!c.rotates[i]) p.blocks[i].attention.rotation = Rotation::none;
   return decoder::make_model(std::move(p), c);

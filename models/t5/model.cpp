@@ -113,6 +113,25 @@ void T5::add_units(ParameterStore& store) {
   vocabulary_.add_head(store);
 }
 
+void T5::set_sparse_attention(const SparseAttentionConfig& config) {
+  sparse_ = SparseAttention(config, AttentionDirection::bidirectional, config_.num_heads);
+}
+
+void T5::drop_tokens(const std::vector<std::int64_t>& blocks, bool encoder, std::int64_t all) {
+  (encoder ? encoder_ : decoder_).blocks.drop_tokens(blocks, all);
+}
+
+void T5::set_recompute(std::int64_t n) {
+  const std::int64_t encoders = encoder_.blocks.size(), some = std::max<std::int64_t>(n, 0),
+                     whole = std::clamp<std::int64_t>(-n, 0, blocks());
+  // + 1: the encoder's last block runs again completely, because the decoder runs before its backward.
+  encoder_.blocks.recomputed = some < encoders ? some : encoders + 1;
+  decoder_.blocks.recomputed = std::min(some, blocks()) - encoders;
+  decoder_.blocks.whole = std::min(whole, decoder_.blocks.size());
+  encoder_.blocks.whole = whole - decoder_.blocks.whole;
+  encoder_.blocks.segment = decoder_.blocks.segment = segment_of(n);
+}
+
 void T5::share_rows(std::int64_t ranks, SequenceSharing by) {
   if (by == SequenceSharing::ring)
     throw UserError(Exit::config,
@@ -200,25 +219,11 @@ Tensor T5::hidden(Ctx& c, ParameterStore& store, Flight& f) {
   return f.states;
 }
 
-void T5::forward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss) {
+void T5::forward(Ctx& c, ParameterStore& store, const Batch& b, const Loss& loss) {
   Scope all(c.saved);
   Flight f{upload_part(c, b)};
   const Tensor x = hidden(c, store, f);
-  if (stage_.last()) vocabulary_.forward(c, store, loss, x, f.in.targets);
-}
-
-void T5::forward_rows(Ctx& c, ParameterStore& store, const Batch& b, RowLoss& loss) {
-  Scope all(c.saved);
-  Flight f{upload(c, b, b)};
-  const Tensor x = hidden(c, store, f);
-  vocabulary_.forward(c, store, loss, x, f.in.targets);
-}
-
-void T5::forward_logits(Ctx& c, ParameterStore& store, const Batch& b, LogitLoss& of, Tensor loss) {
-  Scope all(c.saved);
-  Flight f{upload(c, b, b)};
-  const Tensor x = hidden(c, store, f);
-  vocabulary_.forward(c, store, of, loss, x, f.in.targets);
+  if (stage_.last()) vocabulary_.forward(c, store, x, f.in.targets, loss);
 }
 
 std::unique_ptr<TargetLogits> T5::target_logits(Ctx& c, ParameterStore& store, const Batch& b) {
@@ -271,8 +276,7 @@ void T5::backward(Ctx& c, ParameterStore& store, Flight& f) {
   if (embeds) embed_backward(c, store, f.d_source_states, f.in.source_ids, encoder_);
 }
 
-template <class HeadPass>
-void T5::train(Ctx& c, ParameterStore& store, const Batch& b, HeadPass head) {
+void T5::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, const Loss& loss) {
   Scope all(c.saved), scratch(c.scratch);
   c.begin(Phase::forward);
   Flight f{upload_part(c, b)};
@@ -280,27 +284,8 @@ void T5::train(Ctx& c, ParameterStore& store, const Batch& b, HeadPass head) {
   run_encoder(c, store, f, true);
   run_decoder(c, store, f, true);
   c.numbers = f.in.first_target;
-  f.d_states = head(f.states, f.in.targets);
+  f.d_states = vocabulary_.forward_backward(c, store, f.states, f.in.targets, loss);
   backward(c, store, f);
-}
-
-void T5::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
-                          float smoothing) {
-  train(c, store, b, [&](Tensor x, const Targets& t) {
-    return vocabulary_.forward_backward(c, store, loss, x, t, scale, smoothing);
-  });
-}
-
-void T5::forward_backward_logits(Ctx& c, ParameterStore& store, const Batch& b, LogitLoss& of, Tensor loss,
-                                 float scale) {
-  train(c, store, b, [&](Tensor x, const Targets& t) {
-    return vocabulary_.forward_backward(c, store, of, loss, x, t, scale);
-  });
-}
-
-void T5::forward_backward_rows(Ctx& c, ParameterStore& store, const Batch& b, RowLoss& loss) {
-  train(c, store, b,
-        [&](Tensor x, const Targets& t) { return vocabulary_.forward_backward(c, store, loss, x, t); });
 }
 
 }  // namespace ft::t5

@@ -1,75 +1,35 @@
 // T5, an encoder-decoder: embedding, encoder, decoder, head.
 #pragma once
-#include <algorithm>
-
 #include "engine/model/block_stack.h"
-#include "engine/model/embedding_and_head.h"
+#include "engine/model/cached_decoding.h"
 #include "engine/model/model.h"
+#include "engine/model/stages.h"
 #include "models/t5/block.h"
 #include "models/t5/config.h"
 
 namespace ft::t5 {
 
-class T5 final : public Model {
+class T5 final : public Model, private Stages, private CachedDecoding, private SourceEncoder {
  public:
   T5(Config, DType);
 
   void visit(Visitor&) override;
   void add_units(ParameterStore&) override;
-  void untie() override { vocabulary_.untie(); }
-  void set_sparse_attention(const SparseAttentionConfig& config) override {
-    sparse_ = SparseAttention(config, AttentionDirection::bidirectional, config_.num_heads);
-  }
-  const Parameter& input_embedding() const override { return vocabulary_.embedding.weight; }
-  Parameter& train_rows(Parameter values, std::vector<std::int32_t> ids) override {
-    return vocabulary_.train_rows(std::move(values), std::move(ids));
-  }
-  Parameter& train_head_rows(Parameter values, std::vector<std::int32_t> ids) override {
-    return vocabulary_.train_head_rows(std::move(values), std::move(ids));
-  }
-  void adapt_embedding(std::unique_ptr<EmbeddingAdapter> adapter) override {
-    vocabulary_.adapt_embedding(std::move(adapter));
-  }
-  void set_embedding_noise(double) override {
-    throw UserError(Exit::config, "training.neftune_noise_alpha: not for encoder-decoders; leave it out");
-  }
-  std::int64_t blocks() const override { return encoder_.blocks.size() + decoder_.blocks.size(); }
-  void set_recompute(std::int64_t n) override {
-    const std::int64_t encoders = encoder_.blocks.size(), some = std::max<std::int64_t>(n, 0),
-                       whole = std::clamp<std::int64_t>(-n, 0, blocks());
-    // + 1: the encoder's last block runs again completely, because the decoder runs before its backward.
-    encoder_.blocks.recomputed = some < encoders ? some : encoders + 1;
-    decoder_.blocks.recomputed = std::min(some, blocks()) - encoders;
-    decoder_.blocks.whole = std::min(whole, decoder_.blocks.size());
-    encoder_.blocks.whole = whole - decoder_.blocks.whole;
-    encoder_.blocks.segment = decoder_.blocks.segment = segment_of(n);
-  }
-  void drop_tokens(const std::vector<std::int64_t>& blocks, bool encoder, std::int64_t all) override {
-    (encoder ? encoder_ : decoder_).blocks.drop_tokens(blocks, all);
-  }
-  void forward(Ctx&, ParameterStore&, const Batch&, Tensor loss) override;
-  void forward_backward(Ctx&, ParameterStore&, const Batch&, Tensor loss, float scale,
-                        float smoothing) override;
-  void forward_rows(Ctx&, ParameterStore&, const Batch&, RowLoss&) override;
-  void forward_backward_rows(Ctx&, ParameterStore&, const Batch&, RowLoss&) override;
-  void forward_logits(Ctx&, ParameterStore&, const Batch&, LogitLoss&, Tensor loss) override;
-  void forward_backward_logits(Ctx&, ParameterStore&, const Batch&, LogitLoss&, Tensor loss,
-                               float scale) override;
-  std::unique_ptr<TargetLogits> target_logits(Ctx&, ParameterStore&, const Batch&) override;
-  void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) override;
-  std::int64_t vocab_size() const override { return vocabulary_.head.lm_head.whole_out(); }
-  KvCache make_kv_cache(Arena&, KvCacheShape, DType) const override;
-  void encode(Ctx&, ParameterStore&, const KvCache&, const Sources&) override;
-  void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) override;
 
-  void cut_all(TensorRank) override;
   void share_rows(std::int64_t ranks, SequenceSharing) override;
+  void set_sparse_attention(const SparseAttentionConfig&) override;
+  void drop_tokens(const std::vector<std::int64_t>& blocks, bool encoder, std::int64_t all) override;
+  std::int64_t blocks() const override { return encoder_.blocks.size() + decoder_.blocks.size(); }
+  void set_recompute(std::int64_t n) override;
 
-  void keep_stages(const std::vector<Stage>&) override;
-  States take_in(Ctx&, Batch, int chunk, std::size_t slot) override;
-  States forward_stage(Ctx&, ParameterStore&, std::size_t slot) override;
-  States take_gradients(Ctx&, std::size_t slot) override;
-  States backward_stage(Ctx&, ParameterStore&, std::size_t slot, const StageLoss&) override;
+  void forward(Ctx&, ParameterStore&, const Batch&, const Loss&) override;
+  void forward_backward(Ctx&, ParameterStore&, const Batch&, const Loss&) override;
+  void logits(Ctx&, ParameterStore&, const Batch&, Tensor logits) override;
+  std::unique_ptr<TargetLogits> target_logits(Ctx&, ParameterStore&, const Batch&) override;
+
+  Stages* stages() override { return this; }
+  CachedDecoding* decoding() override { return this; }
+  SourceEncoder* encoder() override { return this; }
 
  private:
   struct Stack {
@@ -122,6 +82,18 @@ class T5 final : public Model {
   struct Wanted {
     bool sources = false, targets = false;
   };
+  void cut_all(TensorRank) override;
+
+  void keep_stages(const std::vector<Stage>&) override;
+  States take_in(Ctx&, Batch, int chunk, std::size_t slot) override;
+  States forward_stage(Ctx&, ParameterStore&, std::size_t slot) override;
+  States take_gradients(Ctx&, std::size_t slot) override;
+  States backward_stage(Ctx&, ParameterStore&, std::size_t slot, const Loss&) override;
+
+  KvCache make_kv_cache(Arena&, KvCacheShape, DType) const override;
+  void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) override;
+  void encode(Ctx&, ParameterStore&, const KvCache&, const Sources&) override;
+
   Stack make_stack(bool decoder, DType) const;
   Wanted wanted_below(std::int64_t block);
   Inputs upload_part(Ctx&, const Batch& whole);
@@ -134,9 +106,6 @@ class T5 final : public Model {
   void run_encoder(Ctx&, ParameterStore&, Flight&, bool keeps);
   void run_decoder(Ctx&, ParameterStore&, Flight&, bool keeps);
   Tensor hidden(Ctx&, ParameterStore&, Flight&);  // the decoder's last states, nothing kept
-  // head: computes the gradient of the decoder's last states from these states.
-  template <class HeadPass>
-  void train(Ctx&, ParameterStore&, const Batch&, HeadPass head);
   // Takes gradients from c.scratch and sets them to 0, where no stage above sends them: the memory's
   // gradient, and the gradient of a stack's bias if the stack ends here.
   void begin_gradients(Ctx&, Flight&) const;
@@ -152,7 +121,6 @@ class T5 final : public Model {
   void send(Ctx&, const Flight&) const;
 
   Config config_;
-  EmbeddingAndHead vocabulary_;
   Stack encoder_;
   Norm encoder_norm_;
   Stack decoder_;

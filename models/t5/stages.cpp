@@ -89,14 +89,14 @@ States T5::take_gradients(Ctx& c, std::size_t slot) {
   return {f.d_source_states, f.d_states, bias_between(f.in, stage_.end).dbias};
 }
 
-States T5::backward_stage(Ctx& c, ParameterStore& store, std::size_t slot, const StageLoss& l) {
+States T5::backward_stage(Ctx& c, ParameterStore& store, std::size_t slot, const Loss& loss) {
   Flight& f = flights_[slot];
   encoder_.blocks.turn_to(slot);
   decoder_.blocks.turn_to(slot);
   begin_gradients(c, f);
   if (stage_.last()) {
     c.numbers = f.in.first_target;
-    f.d_states = vocabulary_.forward_backward(c, store, l.sum, f.states, f.in.targets, l.scale, l.smoothing);
+    f.d_states = vocabulary_.forward_backward(c, store, f.states, f.in.targets, loss);
   } else {
     c.begin(Phase::backward);
   }

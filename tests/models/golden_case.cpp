@@ -230,8 +230,8 @@ double GoldenRun::accumulate(const std::vector<Batch>& micro_batches) {
   store_.begin_step();
   for (const Batch& b : micro_batches) {
     store_.begin_micro_step(&b == &micro_batches.back());
-    made_.model->forward_backward(*context_, store_, b, loss,
-                                  static_cast<float>(loss_scale_) / static_cast<float>(targets), 0);
+    const float scale = static_cast<float>(loss_scale_) / static_cast<float>(targets);
+    made_.model->forward_backward(*context_, store_, b, CrossEntropy{loss, scale});
   }
   ops_->download(&sum, loss);
   return sum / static_cast<double>(targets);
@@ -277,7 +277,8 @@ GoldenRun::Curve GoldenRun::train() {
 Values GoldenRun::cached_logits(const std::vector<Batch>& samples, std::int32_t first) {
   context_->train = false;
   Scope memory(*saved_);
-  const KvCache cache = made_.model->make_kv_cache(*saved_, generation_->cache, context_->dtype);
+  CachedDecoding& decoding = *made_.model->decoding();
+  const KvCache cache = decoding.make_kv_cache(*saved_, generation_->cache, context_->dtype);
   const std::int64_t V = made_.model->vocab_size();
   const Tensor logits = saved_->take({generation_->cache.slots, V}, context_->dtype);
   std::vector<Values> of(samples.size());
@@ -288,7 +289,7 @@ Values GoldenRun::cached_logits(const std::vector<Batch>& samples, std::int32_t 
     sources.starts.push_back(static_cast<std::int32_t>(sources.ids.size()));
     sources.places.push_back(static_cast<std::int32_t>(i));
   }
-  if (!sources.places.empty()) made_.model->encode(*context_, store_, cache, sources);
+  if (!sources.places.empty()) made_.model->encoder()->encode(*context_, store_, cache, sources);
   for (std::int32_t from = 0, to = first;; from = to++) {
     Continuation next;
     std::vector<std::size_t> who;
@@ -307,7 +308,7 @@ Values GoldenRun::cached_logits(const std::vector<Batch>& samples, std::int32_t 
     }
     if (who.empty()) break;
     const Tensor rows = logits.slice(0, next.sequences());
-    made_.model->extend(*context_, store_, cache, next, rows);
+    decoding.extend(*context_, store_, cache, next, rows);
     const Values all = download(*ops_, rows);
     for (std::size_t n = 0; n < who.size(); ++n) {
       const auto at = all.begin() + static_cast<std::ptrdiff_t>(n) * V;

@@ -148,9 +148,10 @@ class Run {
       std::vector<Stage> own;
       for (int c = 0; c < chunks; ++c)
         own.push_back(all[static_cast<std::size_t>(c * stages + grid_.place.pipeline)]);
-      model.keep_stages(own);
+      model.stages()->keep_stages(own);
     }
-    if (case_.method == Method::lora && !made_.info.decoder) model.set_embedding_noise(5);
+    const bool noise = case_.method == Method::lora && !made_.info.decoder;
+    EXPECT_TRUE(!noise || model.set_embedding_noise(5));
   }
   Batch take(std::int64_t round, Ctx& own) const {
     const std::int64_t i = round * grid_.shape.data + grid_.place.data;
@@ -160,19 +161,20 @@ class Run {
   void passes(Tensor loss) {
     constexpr float kScale = 0.1f, kSmoothing = 0.1f;
     Ctx& c = *context_;
+    const CrossEntropy of_step{loss, kScale, kSmoothing};
     const auto taken = [&](std::int64_t i, Ctx& own) { return take(i, own); };
     if (grid_.pipeline())
-      return run_stage({*made_.model, store_, c, {loss, kScale, kSmoothing}, case_.micro_batches, taken});
+      return run_stage({*made_.model->stages(), store_, c, of_step, case_.micro_batches, taken});
     for (int i = 0; i < case_.micro_batches; ++i) {
       store_.begin_micro_step(i + 1 == case_.micro_batches);
       const Batch b = take(i, c);
-      made_.model->forward_backward(c, store_, b, loss, kScale, kSmoothing);
+      made_.model->forward_backward(c, store_, b, of_step);
     }
   }
   void evaluate(Tensor loss) {
     Ctx c = *context_;
     c.train = false;
-    for (std::int64_t i = 0; i < 2; ++i) made_.model->forward(c, store_, take(i, c), loss);
+    for (std::int64_t i = 0; i < 2; ++i) made_.model->forward(c, store_, take(i, c), CrossEntropy{loss});
   }
   void expect_planned_memory() const {
     EXPECT_LE(saved_->peak(), plan_.saved);

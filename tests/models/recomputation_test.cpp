@@ -83,7 +83,7 @@ Result step(Ops& ops, Communicator& comm, const Kind& kind, const std::string& c
   *loss.as<double>() = 0;
   store.begin_step();
   store.begin_micro_step(true);
-  made.model->forward_backward(c, store, batch(pairs), loss, 1, 0);
+  made.model->forward_backward(c, store, batch(pairs), CrossEntropy{loss});
   Result r{*loss.as<double>(), {}, plan.saved, saved.peak()};
   store.stepping().each_slice([&](const Slice& s) {
     std::vector<float>& g = r.gradients[s.parameter->name];

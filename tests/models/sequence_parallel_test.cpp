@@ -157,7 +157,7 @@ class SequenceParallel : public testing::TestWithParam<Kind> {
       for (int i = grid.place.data; i < std::ssize(data); i += how.data) {
         store.begin_micro_step(i + how.data >= std::ssize(data));
         c.random = Random{7}.with(static_cast<std::uint64_t>(i));
-        made.model->forward_backward(c, store, data[static_cast<std::size_t>(i)], loss, 1, 0);
+        made.model->forward_backward(c, store, data[static_cast<std::size_t>(i)], CrossEntropy{loss});
       }
       grid.zero().all_reduce(loss);
       store.grad_norm();
@@ -165,7 +165,7 @@ class SequenceParallel : public testing::TestWithParam<Kind> {
       const std::int64_t before = comm->sent();
       const Tensor evaluated(other.get(), DType::f64, {1});
       *evaluated.as<double>() = 0;
-      if (how.stage < 3) made.model->forward(c, store, data.back(), evaluated);
+      if (how.stage < 3) made.model->forward(c, store, data.back(), CrossEntropy{evaluated});
       const std::int64_t sent = comm->sent() - before;
       const std::lock_guard lock(mutex);
       store.stepping().each_slice([&](const Slice& s) {

@@ -124,7 +124,8 @@ class Run {
     *loss.as<double>() = 0;
     store_.begin_step();
     store_.begin_micro_step(true);
-    made_.model->forward_backward(*context_, store_, batch_, loss, 1 / static_cast<float>(n), 0.1f);
+    made_.model->forward_backward(*context_, store_, batch_,
+                                  CrossEntropy{loss, 1 / static_cast<float>(n), 0.1f});
     r.loss = *loss.as<double>() / static_cast<double>(n);
     r.norm = store_.grad_norm();
     store_.stepping().each_slice([&](const Slice& s) {

@@ -89,7 +89,7 @@ std::vector<double> Comparing::logps(const Pass& p, const Batch& b, bool referen
   const Policy of = reference && p.others.reference ? p.others.reference : p.policy;
   Ctx c = comparing(p.context, !reference || static_cast<bool>(p.others.reference));
   KeptValues values(judge_->temperature());
-  of.model->forward_rows(c, *of.store, b, values);
+  of.model->forward(c, *of.store, b, &values);
   return judge_->reference({b.compared, values.all, {}, {}});
 }
 
@@ -170,7 +170,7 @@ void Comparing::forward(const Pass& p, const Batch& b, Tensor loss) {
   const Known known = before(p, b, Together::alone);
   Ctx c = comparing(p.context);
   Weigher weigher(*this, *judge_, b, known, loss, 0);
-  p.policy.model->forward_rows(c, *p.policy.store, b, weigher);
+  p.policy.model->forward(c, *p.policy.store, b, &weigher);
   if (!weigher.columns.empty()) means_.add(weigher.columns);
 }
 
@@ -178,11 +178,11 @@ void Comparing::forward_backward(const Pass& p, const Batch& b, Tensor loss, flo
   const Known known = before(p, b, Together::ranks);
   Ctx c = comparing(p.context);
   Weigher weigher(*this, *judge_, b, known, loss, scale);
-  p.policy.model->forward_backward_rows(c, *p.policy.store, b, weigher);
+  p.policy.model->forward_backward(c, *p.policy.store, b, &weigher);
   add_columns(p, std::move(weigher.columns), weigher.counts);
   if (!critic_) return;
   Weigher values(*this, *critic_, b, known, {}, scale);
-  p.others.critic.model->forward_backward_rows(c, *p.others.critic.store, b, values);
+  p.others.critic.model->forward_backward(c, *p.others.critic.store, b, &values);
   if (!values.columns.empty()) critic_means_.add(values.columns);
 }
 

@@ -28,12 +28,12 @@ class Distill final : public Objective {
     Scope saved(p.context.saved);
     const auto sequences = static_cast<float>(b.starts.size()) - 1;
     Lesson lesson(*this, p, b, sequences / std::max(1.0f, static_cast<float>(b.targets.size())));
-    p.policy.model->forward_logits(p.context, *p.policy.store, b, lesson, loss);
+    p.policy.model->forward(p.context, *p.policy.store, b, LogitLosses{loss, &lesson});
   }
   void forward_backward(const Pass& p, const Batch& b, Tensor loss, float scale) override {
     Scope saved(p.context.saved);
     Lesson lesson(*this, p, b);
-    p.policy.model->forward_backward_logits(p.context, *p.policy.store, b, lesson, loss, scale);
+    p.policy.model->forward_backward(p.context, *p.policy.store, b, LogitLosses{loss, &lesson, scale});
   }
 
  private:

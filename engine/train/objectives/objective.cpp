@@ -17,10 +17,10 @@ class Supervised final : public Objective {
   bool is_cross_entropy() const override { return true; }
   std::int64_t count(const BatchShape& s) const override { return s.targets; }
   void forward(const Pass& p, const Batch& b, Tensor loss) override {
-    p.policy.model->forward(p.context, *p.policy.store, b, loss);
+    p.policy.model->forward(p.context, *p.policy.store, b, CrossEntropy{loss});
   }
   void forward_backward(const Pass& p, const Batch& b, Tensor loss, float scale) override {
-    p.policy.model->forward_backward(p.context, *p.policy.store, b, loss, scale, smoothing_);
+    p.policy.model->forward_backward(p.context, *p.policy.store, b, CrossEntropy{loss, scale, smoothing_});
   }
 
  private:
@@ -61,7 +61,7 @@ std::vector<float> scores_of(const Ctx& context, const Policy& scorer, const Bat
   Ctx c = context;
   c.train = false;
   KeptScores kept;
-  scorer.model->forward_rows(c, *scorer.store, batch, kept);
+  scorer.model->forward(c, *scorer.store, batch, &kept);
   return kept.scores;
 }
 

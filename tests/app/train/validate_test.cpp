@@ -77,6 +77,8 @@ TEST_F(Validate, SettingsOfAnotherKindOfModel) {
   run_["data"] = {{"datasets", {{{"path", t5 + "samples.jsonl"}, {"type", "tokenized"}}}}};
   EXPECT_EQ(validate().code, 0);
   refuses({"data.packing=true"}, "data.packing: not for encoder-decoders");
+  refuses({"training.neftune_noise_alpha=5"},
+          "training.neftune_noise_alpha: not for encoder-decoders; leave it out");
 }
 
 TEST_F(Validate, MissingFilesHaveALine) {

@@ -3,11 +3,11 @@
 #include "engine/model/block_stack.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "engine/layers/mlp.h"
 #include "engine/layers/rms_norm.h"
 #include "tests/engine/layers/layer_fixture.h"
+#include "tests/engine/model/late_depot.h"
 
 namespace ft::test {
 namespace {
@@ -80,36 +80,6 @@ Block make(std::size_t number, float dropout, bool trained, DType dtype) {
   b.inner_norm.weight.trainable = b.norm.weight.trainable = trained;
   return b;
 }
-
-// Copies bytes only in finish(), as late as possible.
-class LateDepot final : public Depot {
- public:
-  void open() override { memory_.resize(static_cast<std::size_t>(size())); }
-  void finish(Ticket t) override {
-    for (; done_ < t; ++done_) {
-      const Request& r = requests_[done_];
-      std::byte* here = memory_.data() + r.at;
-      std::memcpy(r.put ? here : r.tensor.data, r.put ? r.tensor.data : here,
-                  static_cast<std::size_t>(r.tensor.bytes()));
-    }
-  }
-  Home home() const override { return Home::host; }
-
- private:
-  struct Request {
-    Tensor tensor;
-    std::int64_t at;
-    bool put;
-  };
-  Ticket start(Tensor t, std::int64_t at, bool put) override {
-    require(at + t.bytes() <= size(), "outside of the depot");
-    requests_.push_back({t, at, put});
-    return requests_.size();
-  }
-  std::vector<std::byte> memory_;
-  std::vector<Request> requests_;
-  Ticket done_ = 0;
-};
 
 struct Setting {
   std::size_t blocks = 3, first = 0;

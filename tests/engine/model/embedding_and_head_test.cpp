@@ -64,10 +64,11 @@ TEST_P(EmbeddingAndHeadLayer, IsTheReferenceWithItsGradients) {
       const auto element = [&](std::int64_t i) { return Tensor(loss.tensor.data + 8 * i, DType::f64, {1}); };
       const Tensor ids = upload(run.c, kIds), x = v.embed(run.c, run.store, ids);
       const Targets targets{upload(run.c, kRows), upload(run.c, kTargets)};
-      v.forward(run.c, run.store, element(0), x, targets);
+      v.forward(run.c, run.store, x, targets, CrossEntropy{element(0)});
       {
         Scope scratch(run.c.scratch);
-        const Tensor d = v.forward_backward(run.c, run.store, element(1), x, targets, float(kLossScale), 0);
+        const Tensor d =
+            v.forward_backward(run.c, run.store, x, targets, CrossEntropy{element(1), float(kLossScale)});
         if (trained) v.embed_backward(run.c, run.store, d, ids, true);
       }
       const auto losses = [](const auto& in) { return expected(in); };

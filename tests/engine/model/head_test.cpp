@@ -123,8 +123,8 @@ TEST_P(HeadLayer, IsTheReferenceWithItsGradients) {
   }
   const Targets targets{upload(run.c, rows), upload(run.c, ids)};
   const auto element = [&](std::int64_t i) { return Tensor(loss.tensor.data + 8 * i, DType::f64, {1}); };
-  head.forward(run.c, element(0), x, targets, t.smoothing);
-  head.forward_backward(run.c, element(1), d, x, targets, float(kLossScale), t.smoothing);
+  head.forward(run.c, x, targets, CrossEntropy{element(0), 1, t.smoothing});
+  head.forward_backward(run.c, d, x, targets, CrossEntropy{element(1), float(kLossScale), t.smoothing});
 
   const auto losses = [&](const auto& in) {
     return expected(in, t, rows, ids, std::size_t(head.chunk_rows({})), run.c);
@@ -134,6 +134,58 @@ TEST_P(HeadLayer, IsTheReferenceWithItsGradients) {
   for (const double got : loss.values()) run.expect_near({got - 3}, {sum}, 3, "loss");
   run.expect_near(d.values(), gradient_of_rows(losses, run.in, rows), 8, "d");
   run.expect_gradients(losses, Values<double>(rows.size(), kLossScale), 8);
+}
+
+// The cross-entropy as a function of logits.
+class OfLogits final : public LogitLoss {
+ public:
+  void run(Ctx& c, const Chunk& k) override {
+    EXPECT_EQ(k.begin, rows);
+    rows += k.logits.rows();
+    c.ops.run(op::CrossEntropy{.loss = k.losses,
+                               .logits = k.logits,
+                               .targets = k.targets,
+                               .scale = k.scale,
+                               .gradient = k.gradient,
+                               .cap = k.cap});
+  }
+  std::int64_t rows = 0;  // seen so far
+};
+
+TEST_P(HeadLayer, ALossOfLogitsIsComputedLikeTheCrossEntropy) {
+  const auto& [t, dtype] = GetParam();
+  if (t.smoothing > 0) GTEST_SKIP() << "of the cross-entropy alone";
+  Values<double> losses[2], gradients[2];
+  for (const bool of_logits : {false, true}) {
+    LayerRun run(dtype);
+    const auto made = make(t, dtype);
+    made->head.cap = 3;
+    run.bind(*made);
+    Matrix &x = run.input(t.rows, kWidth, "x"), &d = run.matrix(t.rows, kWidth, "d");
+    Matrix sums(1, 2, DType::f64);
+    sums.assign({3, 3});
+    const auto sum = [&](std::int64_t i) { return Tensor(sums.tensor.data + 8 * i, DType::f64, {1}); };
+    std::vector<std::int32_t> rows, ids;
+    for (std::int64_t r = t.every - 1; r < t.rows; r += t.every) {
+      rows.push_back(std::int32_t(r));
+      ids.push_back(std::int32_t(r * r % kVocabulary));
+    }
+    const Targets targets{upload(run.c, rows), upload(run.c, ids)};
+    OfLogits first, second;
+    const auto loss = [&](std::int64_t i, float scale, OfLogits& each) -> Loss {
+      if (of_logits) return LogitLosses{sum(i), &each, scale};
+      return CrossEntropy{sum(i), scale};
+    };
+    made->head.forward(run.c, x, targets, loss(0, 1, first));
+    made->head.forward_backward(run.c, d, x, targets, loss(1, float(kLossScale), second));
+    EXPECT_EQ(second.rows, of_logits ? std::ssize(rows) : 0);
+    losses[of_logits] = sums.values();
+    gradients[of_logits] = d.values();
+    for (const auto& [name, all] : run.gradients())
+      gradients[of_logits].insert(gradients[of_logits].end(), all.begin(), all.end());
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_EQ(gradients[0], gradients[1]);
 }
 
 TEST(Head, HasLargerChunksOnAGpu) {
@@ -200,8 +252,8 @@ TEST_P(HeadLayer, WeightsOfRowsMayDependOnAllValues) {
   const Targets targets{upload(run.c, rows), upload(run.c, ids)};
   const std::vector<float> weights = some_weights(rows.size());
   ToldWeights told(weights), seen(weights);
-  made->head.forward(run.c, seen, x, targets);
-  made->head.forward_backward(run.c, told, d, x, targets);
+  made->head.forward(run.c, x, targets, &seen);
+  made->head.forward_backward(run.c, d, x, targets, &told);
   EXPECT_EQ(told.values, seen.values);
   const auto losses = [&](const auto& in) {
     return expected(in, t, rows, ids, std::size_t(made->head.chunk_rows({})), run.c);
@@ -228,7 +280,7 @@ TEST(ScoreHead, IsTheReferenceWithItsGradients) {
     const std::vector<std::int32_t> rows{1, 3}, ids{0, 0};
     const std::vector<float> weights{0.5f, -0.25f};
     ToldWeights told(weights);
-    head.forward_backward(run.c, told, d, x, {upload(run.c, rows), upload(run.c, ids)});
+    head.forward_backward(run.c, d, x, {upload(run.c, rows), upload(run.c, ids)}, &told);
     EXPECT_TRUE(told.scores);
     const auto scores = [&]<class V>(const Named<V>& in) {
       Values<V> taken;

@@ -20,10 +20,10 @@ constexpr std::int64_t kSize = 3000, kSteps = 3;
 class OneVector final : public PlainModel {
  public:
   OneVector() : PlainModel({{"a", kSize}}, DType::f32) {}
-  void forward_backward(Ctx& c, ParameterStore& store, const Batch&, Tensor, float scale, float) override {
+  void forward_backward(Ctx& c, ParameterStore& store, const Batch&, const Loss& loss) override {
     const Use use(store, 0, true);
     c.ops.enter("a");
-    for (int i = 0; i < 5; ++i) c.ops.run(op::Fill{parameters[0].grad, scale});
+    for (int i = 0; i < 5; ++i) c.ops.run(op::Fill{parameters[0].grad, std::get<CrossEntropy>(loss).scale});
     store.reduce(0, true);
   }
 };

@@ -33,9 +33,9 @@ class Vectors final : public PlainModel {
   Vectors(DType dtype, std::set<std::int32_t> overflow)
       : PlainModel({{"a", kSizes[0]}, {"b", kSizes[1]}, {"c", kSizes[2]}}, dtype),
         overflow_(std::move(overflow)) {}
-  void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
-                        float) override {
-    *loss.as<double>() += 1;
+  void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, const Loss& loss) override {
+    const auto [sum, scale, smoothing] = std::get<CrossEntropy>(loss);
+    *sum.as<double>() += 1;
     for (int u = 3; u-- > 0;) {
       const Use use(store, u, true);
       const Parameter& p = parameters[static_cast<std::size_t>(u)];

@@ -28,12 +28,12 @@ struct Happenings {
 class Vector final : public PlainModel {
  public:
   explicit Vector(Happenings h) : PlainModel({{"w", kSize}}, DType::f16), happenings_(std::move(h)) {}
-  void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, Tensor loss, float scale,
-                        float) override {
+  void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, const Loss& loss) override {
+    const auto [sum, scale, smoothing] = std::get<CrossEntropy>(loss);
     const Use use(store, 0, true);
     Parameter& p = parameters[0];
     const std::int32_t id = b.input_ids[0];
-    *loss.as<double>() += happenings_.no_loss.contains(id) ? NAN : 1.0 / (1 + id % 5);
+    *sum.as<double>() += happenings_.no_loss.contains(id) ? NAN : 1.0 / (1 + id % 5);
     const bool overflow = happenings_.always_overflow || happenings_.overflow.contains(id);
     for (std::int64_t i = 0; i < kSize; ++i) {
       const float w = to_float(p.value.as<f16>()[i]);

@@ -21,6 +21,7 @@ class PlainModel : public Model {
       p.dtype = dtype;
       p.trainable = true;
     }
+    vocabulary_.head.lm_head.out = 1;
   }
   void visit(Visitor& v) override {
     for (Parameter& p : parameters) v.parameter(p);
@@ -28,14 +29,15 @@ class PlainModel : public Model {
   void add_units(ParameterStore& store) override {
     for (Parameter& p : parameters) store.add_unit(p.name, {&p});
   }
-  std::int64_t blocks() const override { return 1; }
+  void cut_all(TensorRank) override {}
+  void share_rows(std::int64_t, SequenceSharing) override {}
   void set_sparse_attention(const SparseAttentionConfig&) override {}
+  void drop_tokens(const std::vector<std::int64_t>&, bool, std::int64_t) override {}
+  std::int64_t blocks() const override { return 1; }
   void set_recompute(std::int64_t) override {}
-  void forward(Ctx&, ParameterStore&, const Batch&, Tensor) override {}
+  void forward(Ctx&, ParameterStore&, const Batch&, const Loss&) override {}
   void logits(Ctx&, ParameterStore&, const Batch&, Tensor) override {}
-  std::int64_t vocab_size() const override { return 1; }
-  KvCache make_kv_cache(Arena&, KvCacheShape, DType) const override { return {}; }
-  void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor) override {}
+  std::unique_ptr<TargetLogits> target_logits(Ctx&, ParameterStore&, const Batch&) override { return {}; }
 
   std::vector<Parameter> parameters;
 };

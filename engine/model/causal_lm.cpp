@@ -1,0 +1,223 @@
+#include "engine/model/causal_lm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "engine/ops/ops.h"
+#include "engine/parallel/batch_part.h"
+#include "engine/parallel/row_shards.h"
+
+namespace ft {
+
+CausalLm::CausalLm(Parts parts)
+    : positions_(std::move(parts.positions)),
+      blocks_(std::move(parts.blocks)),
+      key_columns_(parts.key_columns),
+      heads_(parts.heads),
+      balance_(parts.balance) {
+  vocabulary_.embedding = std::move(parts.embedding);
+  vocabulary_.embedding.weight.embedding = true;
+  if (auto& positions = vocabulary_.embedding.positions) positions->embedding = true;
+  vocabulary_.head = std::move(parts.head);
+  if (parts.tied) vocabulary_.tie();
+  chunks_[0].blocks = blocks_;
+  chunks_[0].name = std::move(parts.stack);
+}
+
+void CausalLm::visit(Visitor& v) {
+  vocabulary_.visit_embedding(v);
+  chunks_[0].visit(v);
+  vocabulary_.visit_head(v);
+}
+
+void CausalLm::add_units(ParameterStore& store) {
+  vocabulary_.add_embedding(store);
+  trains_below_.clear();
+  for (BlockStack<DecoderBlock>& chunk : chunks_) {
+    bool trains = any_trained(vocabulary_.embedding);
+    for (std::int64_t i = 0; i < chunk.stage.begin; ++i)
+      trains = trains || any_trained(blocks_[static_cast<std::size_t>(i)]);
+    trains_below_.push_back(trains);
+    chunk.add_units(store, trains);
+  }
+  vocabulary_.add_head(store);
+}
+
+void CausalLm::cut_all(TensorRank t) {
+  for (DecoderBlock& b : blocks_) b.cut(t);
+  vocabulary_.cut(t);
+  key_columns_ /= t.size;
+  heads_ /= t.size;
+}
+
+void CausalLm::share_rows(std::int64_t ranks, SequenceSharing by) {
+  if (balance_.coefficient != 0)
+    throw UserError(Exit::config, str("distributed.sequence_parallel_size is ", ranks,
+                                      ": the loss of uneven experts needs all tokens of a micro-batch; set "
+                                      "output_router_logits to false in config.json"));
+  for (const DecoderBlock& b : blocks_) b.share_rows(ranks, by);
+}
+
+void CausalLm::set_sparse_attention(const SparseAttentionConfig& config) {
+  sparse_ = SparseAttention(config, AttentionDirection::unidirectional, heads_);
+}
+
+void CausalLm::drop_tokens(const std::vector<std::int64_t>& blocks, bool encoder, std::int64_t all) {
+  if (encoder)
+    throw UserError(Exit::config, kRandomLtd + ".model_type: this model has no encoder; set decoder");
+  chunks_[0].drop_tokens(blocks, all);
+}
+
+bool CausalLm::set_embedding_noise(double alpha) {
+  noise_ = alpha;
+  return true;
+}
+
+std::int64_t CausalLm::blocks() const {
+  std::int64_t n = 0;
+  for (const BlockStack<DecoderBlock>& chunk : chunks_) n += chunk.size();
+  return n;
+}
+
+void CausalLm::set_recompute(std::int64_t n) {
+  for (BlockStack<DecoderBlock>& chunk : chunks_) {
+    chunk.recomputed = chunk.whole = 0;
+    chunk.segment = segment_of(n);
+  }
+  // Adds one block of each chunk in turn: the largest chunk decides the memory of a pass.
+  for (std::int64_t left = std::min(std::abs(n), blocks()); left > 0;)
+    for (BlockStack<DecoderBlock>& chunk : chunks_) {
+      std::int64_t& some = n > 0 ? chunk.recomputed : chunk.whole;
+      if (left > 0 && some < chunk.size()) ++some, --left;
+    }
+}
+
+void CausalLm::forward(Ctx& c, ParameterStore& store, const Batch& b, const Loss& loss) {
+  Scope all(c.saved);
+  const Inputs in = upload_part(c, b);
+  const Tensor x = hidden(c, store, in.ids, in.side);
+  if (chunks_.back().stage.last()) vocabulary_.forward(c, store, x, in.targets, loss);
+}
+
+void CausalLm::logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) {
+  Scope all(c.saved);
+  const Inputs in = upload(c, b);
+  const Tensor x = hidden(c, store, in.ids, in.side);
+  vocabulary_.logits(c, store, y, x, in.targets.rows);
+}
+
+std::unique_ptr<TargetLogits> CausalLm::target_logits(Ctx& c, ParameterStore& store, const Batch& b) {
+  const Inputs in = upload(c, b);
+  const Tensor x = hidden(c, store, in.ids, in.side);
+  return vocabulary_.target_logits(c, store, x, in.targets.rows);
+}
+
+void CausalLm::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, const Loss& loss) {
+  Scope all(c.saved), scratch(c.scratch);
+  store.expect(step_units(store));
+  c.begin(Phase::forward);
+  const ShardedStream sharded(c);
+  Inputs in = upload_part(c, b);
+  RouterStatistics routers;
+  const auto* const balanced = balance_.coefficient != 0 ? std::get_if<CrossEntropy>(&loss) : nullptr;
+  if (balanced) {
+    routers = balance_.take(c);
+    in.side.routers = &routers;
+  }
+  BlockStack<DecoderBlock>& stack = chunks_[0];
+  const Tensor x = stack.forward(c, store, embed(c, store, in, longest_of(b.starts)), in.side, b.kept_starts);
+  if (balanced) balance_.add(c, balanced->sum, routers, balanced->scale);
+  const Tensor d = through_all_rows(c, x, stack.name, [&](Tensor rows) {
+    return vocabulary_.forward_backward(c, store, rows, in.targets, loss);
+  });
+  const bool embedding_grad = store.layout().trains(vocabulary_.embedding_unit());
+  stack.backward(c, store, d, in.side, embedding_grad);
+  if (!embedding_grad) return;
+  with_all_rows(c, d, stack.name, [&](Tensor rows) {
+    vocabulary_.embed_backward(c, store, rows, in.ids, true, in.side.positions);
+  });
+}
+
+CausalLm::Inputs CausalLm::upload_part(Ctx& c, const Batch& whole) {
+  std::optional<Batch> part = part_of_rank(c, whole);
+  Inputs in = upload(c, part ? *part : whole);
+  if (c.grid) {
+    in.side.parts = c.grid->sequence();
+    in.side.sharing = c.grid->shape.sharing;
+  }
+  in.part = std::move(part);
+  return in;
+}
+
+CausalLm::Inputs CausalLm::upload(Ctx& c, const Batch& b) {
+  const Tensor ids = vocabulary_.embedding.upload(c, b.input_ids);
+  const Targets targets{ft::upload(c, b.target_rows), ft::upload(c, b.targets)};
+  Positions side = positions_.upload(c, b);
+  side.blocks = sparse_.upload(c, longest_of(b.starts));
+  side.shared = upload_shared(c, b);
+  return {ids, targets, std::move(side)};
+}
+
+Tensor CausalLm::embed(Ctx& c, ParameterStore& store, const Inputs& in, std::int64_t longest) {
+  return rows_of_rank(c, in.ids.numel(), vocabulary_.embedding.width(), [&] {
+    const Tensor x = vocabulary_.embed(c, store, in.ids, in.side.positions);
+    add_noise(c, x, longest);
+    return x;
+  });
+}
+
+void CausalLm::add_noise(Ctx& c, Tensor x, std::int64_t longest) const {
+  if (noise_ == 0 || longest == 0) return;
+  const double most = noise_ / std::sqrt(static_cast<double>(longest * x.cols()));
+  c.numbers.each_run(x.rows(), [&](std::int64_t begin, std::int64_t end, std::int64_t number) {
+    c.ops.run(op::Noise{.y = x.slice(begin, end),
+                        .scale = static_cast<float>(most),
+                        .random = c.random.with("embedding_noise"),
+                        .first_row = number});
+  });
+}
+
+Tensor CausalLm::hidden(Ctx& c, ParameterStore& store, Tensor ids, const Positions& side) {
+  store.expect(forward_units());
+  const std::int64_t mark = c.saved.mark();
+  Tensor x;
+  for (BlockStack<DecoderBlock>& chunk : chunks_) {
+    c.saved.rewind(mark);  // frees the memory of the chunk below
+    x = run_chunk(c, store, ids, side, chunk);
+  }
+  return x;
+}
+
+Tensor CausalLm::run_chunk(Ctx& c, ParameterStore& store, Tensor ids, const Positions& side,
+                           BlockStack<DecoderBlock>& chunk) {
+  const Stage& stage = chunk.stage;
+  Tensor x = stage.first() ? vocabulary_.embed(c, store, ids, side.positions) : room_for_states(c, ids);
+  if (!stage.first()) exchange_states(c, {}, 0, {x}, rank_below(*c.pipeline()), "states");
+  x = chunk.evaluate(c, store, x, side);
+  if (!stage.last()) exchange_states(c, {x}, rank_above(*c.pipeline()), {}, 0, "states");
+  return x;
+}
+
+Tensor CausalLm::room_for_states(Ctx& c, const Tensor& ids) const {
+  return c.save(ids.numel(), vocabulary_.embedding.width());
+}
+
+std::vector<int> CausalLm::forward_units() const {
+  std::vector<int> units = vocabulary_.embedding_units();
+  for (const BlockStack<DecoderBlock>& chunk : chunks_)
+    units.insert(units.end(), chunk.units.begin(), chunk.units.end());
+  const std::vector<int> head = vocabulary_.head_units();
+  units.insert(units.end(), head.begin(), head.end());
+  return units;
+}
+
+std::vector<int> CausalLm::step_units(const ParameterStore& store) const {
+  std::vector<int> units = forward_units();
+  const std::vector<int> back = chunks_[0].backward_units();
+  units.insert(units.end(), back.begin(), back.end());
+  if (store.layout().trains(vocabulary_.embedding_unit())) units.push_back(vocabulary_.embedding_unit());
+  return units;
+}
+
+}  // namespace ft

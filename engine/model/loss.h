@@ -1,0 +1,27 @@
+// The loss of a pass over a batch's targets: one of three kinds. The head computes it (head.h).
+#pragma once
+#include <variant>
+
+#include "engine/model/logit_loss.h"
+#include "engine/model/row_loss.h"
+
+namespace ft {
+
+// The cross-entropy of the targets.
+struct CrossEntropy {
+  Tensor sum;           // (1) f64, += the losses of all targets
+  float scale = 1;      // factor of the gradients
+  float smoothing = 0;  // of the labels, in [0, 1]
+};
+
+// A loss of each target that is a function of its logits alone.
+struct LogitLosses {
+  Tensor sum;  // (1) f64, += the losses of all targets
+  LogitLoss* each = nullptr;
+  float scale = 1;  // factor of the gradients
+};
+
+// RowLoss: the values of all targets decide each target's weight. It adds up and scales by itself.
+using Loss = std::variant<CrossEntropy, LogitLosses, RowLoss*>;
+
+}  // namespace ft
