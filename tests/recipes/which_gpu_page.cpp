@@ -16,7 +16,7 @@ using Words = std::vector<std::string>;
 constexpr std::int64_t kLengths[] = {2048, 8192, 32768, 131072};
 
 const Words& gpus() {
-  static const Words all{"24GB", "48GB", "80GB", "141GB"};
+  static const Words all{"rtx4090", "l40s", "h100", "h200"};
   return all;
 }
 
@@ -84,23 +84,23 @@ longest for which no block is recomputed, if it is shorter. For lengths between 
 longer. –: none fits. The column GiB is the least memory for 2,048 tokens.
 
 The numbers are those of `ft plan`, not of runs, for one sequence in a micro-batch, bfloat16 and AdamW; LoRA
-and QLoRA with r 16 on all linears but the head. A GPU of 24 GB has 24·10⁹ bytes here; most have a little
-more. Lengths beyond those that a model was made for are left out. For T5 the length is that of the source,
-up to 8,192 tokens, and the target has 512.
+and QLoRA with r 16 on all linears but the head. The GPUs have 23.5, 44.4, 79.2 and 139.8 GiB. Lengths beyond
+those that a model was made for are left out. For T5 the length is that of the source, up to 8,192 tokens,
+and the target has 512.
 
 A row by hand, which also prints the exact longest sequence, from config.json alone:
 
 ```
 hf download Qwen/Qwen3-8B config.json --local-dir models/qwen3-8b
-ft plan --model models/qwen3-8b --gpu 24GB quantization.load_in_4bit=true lora.r=16 \
+ft plan --model models/qwen3-8b --gpu rtx4090 quantization.load_in_4bit=true lora.r=16 \
     training.per_device_train_batch_size=1 training.gradient_checkpointing=auto data.max_seq_length=8192
 ```
 
-`ft plan --config run.json --model models/qwen3-8b --gpu 24GB` plans your own settings. Models that are too
+`ft plan --config run.json --model models/qwen3-8b --gpu rtx4090` plans your own settings. Models that are too
 large for one GPU train on several ([zero.md](zero.md)) or from the host's memory
 ([offload.md](offload.md)). [Recipes](../configs/README.md) are in `configs/models`.
 
-| model | method | GiB | 24 GB | 48 GB | 80 GB | 141 GB |
+| model | method | GiB | RTX 4090, 24 GB | L40S, 48 GB | H100, 80 GB | H200, 141 GB |
 |---|---|---|---|---|---|---|
 )";
 }
