@@ -23,7 +23,8 @@ Use plan_options(CLI::App& app) {
   const auto args = std::make_shared<PlanArgs>();
   app.add_option("--config", args->config, "The run's configuration.")->type_name("FILE");
   app.add_option("--model", args->model,
-                 "Instead of --config: a model folder or config.json, with default settings.")
+                 "A model folder or config.json, planned at full length without data: with the settings of "
+                 "--config, or the default ones.")
       ->type_name("DIR");
   add_overrides(app, args->overrides);
   add_deepspeed_option(app, *args);
@@ -42,20 +43,23 @@ Use plan_options(CLI::App& app) {
       ->excludes(parameters);
   add_speeds(app, *args);
   app.callback([args] {
-    if (int{args->config.empty()} + int{args->model.empty()} + int{args->parameters == 0} != 2)
-      throw UserError(Exit::config, "ft plan: give one of --config FILE, --model DIR and --parameters X");
+    const bool run = !args->config.empty() || !args->model.empty();
+    if (run == (args->parameters > 0))
+      throw UserError(Exit::config, "ft plan: give --config FILE, --model DIR or both, or --parameters X");
   });
   return {.run = [args] { return args->parameters > 0 ? plan_by_formula(*args) : plan(*args); }};
 }
 
 }  // namespace
 
-const Command kPlan{"plan", "Show memory and FLOPs of a step, without reading weights.",
-                    "  ft plan --config run.json\n"
-                    "  ft plan --config run.json data.max_seq_length=4096 --json\n"
-                    "  ft plan --model models/llama-2-7b training.gradient_checkpointing=false\n"
-                    "  ft plan --config run.json --ranks 8 --gpu 24GiB\n"
-                    "  ft plan --parameters 7.5e9 --ranks 64     by ZeRO's formulas",
-                    plan_options};
+const Command kPlan{
+    "plan", "Show memory and FLOPs of a step, without reading weights.",
+    "  ft plan --config run.json\n"
+    "  ft plan --config run.json data.max_seq_length=4096 --json\n"
+    "  ft plan --model models/llama-2-7b training.gradient_checkpointing=false\n"
+    "  ft plan --config run.json --model config.json --gpu rtx4090     needs no weights or data\n"
+    "  ft plan --config run.json --ranks 8 --gpu 24GiB\n"
+    "  ft plan --parameters 7.5e9 --ranks 64     by ZeRO's formulas",
+    plan_options};
 
 }  // namespace ft::commands

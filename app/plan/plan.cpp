@@ -51,27 +51,37 @@ void place(Subject& s, const PlanArgs& args) {
   s.room = room_of(s.config);
 }
 
-Subject subject(const PlanArgs& args, Screen& screen) {
-  Subject s;
-  std::vector<std::string> overrides = args.settings();
-  if (!args.gpu.empty()) overrides.emplace_back("device=cuda");
-  if (!args.config.empty()) {
-    s.config = load_config(args.config, overrides, {.ranks = static_cast<int>(args.ranks), .trains = true});
-    place(s, args);
-    Working working(screen, "reading data");
-    const BuiltModel built = build_model(s.config, Weights::ignore);
-    s.data = build_data(
-        s.config, built.made.info.vocab_size, LoadPart::train_and_eval,
-        [&](std::int64_t done, std::int64_t of) { working(done, of); }, grid_of(s.config.distributed).data);
-    return s;
-  }
+// Returns the folder of --model, absolute.
+std::string folder_of(const PlanArgs& args) {
   std::filesystem::path folder(model_folder(args.model, "main", "ft plan"));
   if (folder.filename() == "config.json") folder = folder.has_parent_path() ? folder.parent_path() : ".";
-  Json j;
-  j["model"]["model_name_or_path"] = std::filesystem::absolute(folder).string();
-  j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // required by the configuration, but not read
-  s.config = parse_config(j.dump(), "--model", "", overrides);
+  return std::filesystem::absolute(folder).string();
+}
+
+// Returns the settings of --config with the model of --model; without --config, the defaults.
+RunConfig settings_of(const PlanArgs& args) {
+  std::vector<std::string> overrides = args.settings();
+  if (!args.gpu.empty()) overrides.emplace_back("device=cuda");
+  if (args.config.empty()) {
+    Json j;
+    j["model"]["model_name_or_path"] = folder_of(args);
+    j["data"]["datasets"] = Json::array({{{"path", "none"}}});  // required by the configuration, but not read
+    return parse_config(j.dump(), "--model", "", overrides);
+  }
+  if (!args.model.empty()) overrides.push_back("model.model_name_or_path=" + folder_of(args));
+  return load_config(args.config, overrides, {.ranks = static_cast<int>(args.ranks), .trains = true});
+}
+
+Subject subject(const PlanArgs& args, Screen& screen) {
+  Subject s;
+  s.config = settings_of(args);
   place(s, args);
+  if (!args.model.empty()) return s;
+  Working working(screen, "reading data");
+  const BuiltModel built = build_model(s.config, Weights::ignore);
+  s.data = build_data(
+      s.config, built.made.info.vocab_size, LoadPart::train_and_eval,
+      [&](std::int64_t done, std::int64_t of) { working(done, of); }, grid_of(s.config.distributed).data);
   return s;
 }
 

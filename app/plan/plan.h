@@ -11,9 +11,10 @@
 namespace ft {
 
 struct PlanArgs : ConfigArgs {
-  std::string model;  // a model folder or a config.json instead of a configuration
+  std::string model;  // a model folder or a config.json, planned at full length without data; empty: that
+                      // of the configuration
   bool json = false;
-  double parameters = 0;   // instead of both: number of trained parameters
+  double parameters = 0;   // instead of configuration and model: number of trained parameters
   std::int64_t ranks = 0;  // 0: as configured
   std::string gpu;         // empty: the configured device of this machine
   GivenSpeeds speeds;

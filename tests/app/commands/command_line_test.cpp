@@ -247,9 +247,9 @@ TEST(CommandLine, Mistakes) {
                  "ft export: --to: onnx not in {peft,hf,gguf,gguf-lora}");
   expect_refusal({"export", "--to", "hf", "--from", "a", "--output", "b", "--dtype", "q8_0"},
                  "--dtype q8_0 is for --to gguf");
-  expect_refusal({"plan"}, "ft plan: give one of --config FILE, --model DIR and --parameters X");
+  expect_refusal({"plan"}, "ft plan: give --config FILE, --model DIR or both, or --parameters X");
   expect_refusal({"plan", "--config", "a", "--parameters", "7e9"},
-                 "ft plan: give one of --config FILE, --model DIR and --parameters X");
+                 "ft plan: give --config FILE, --model DIR or both, or --parameters X");
   expect_refusal({"data"}, "ft data: A subcommand is required; see ft data --help");
   expect_refusal({"validate", "--config", "nowhere.json", "\x1b[31m"},
                  "nowhere.json: cannot be read: No such file or directory");

@@ -24,24 +24,12 @@ class Examples : public testing::TestWithParam<std::string> {
 
   bool t5() const { return GetParam().starts_with("t5"); }
 
-  // Returns the golden model of the recipe's family; empty: the demo's model.
-  std::string family() const {
-    for (const auto& [recipe, model] : {std::pair{"t5", "t5"},
-                                        {"qwen3", "qwen3"},
-                                        {"gemma3", "gemma3"},
-                                        {"llama3", "llama-llama3"},
-                                        {"phi3", "phi3"}})
-      if (GetParam().starts_with(recipe)) return source_path(str("tests/golden/models/", model, "/"));
-    return "";
-  }
-
   // Overrides that name a small model and data in the repository.
   Names small() const {
-    const std::string golden = family(), demo = source_path("configs/demo/");
-    const std::string row = golden.empty()
-                                ? R"({"path": ")" + demo + R"(questions.jsonl"})"
-                                : R"({"path": ")" + golden + R"(samples.jsonl", "type": "tokenized"})";
-    Names all{"model.model_name_or_path=" + (golden.empty() ? demo + "base" : golden + "model"),
+    const std::string golden = source_path("tests/golden/models/t5/"), demo = source_path("configs/demo/");
+    const std::string row = t5() ? R"({"path": ")" + golden + R"(samples.jsonl", "type": "tokenized"})"
+                                 : R"({"path": ")" + demo + R"(questions.jsonl"})";
+    Names all{"model.model_name_or_path=" + (t5() ? golden + "model" : demo + "base"),
               "data.datasets=[" + row + "]"};
     if (Json::parse(std::ifstream(file_)).contains("evaluation")) all.emplace_back("data.val_set_size=2");
     return all;
@@ -90,10 +78,8 @@ TEST_P(Examples, AreTrainedForAStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Examples,
-                         testing::Values("llama_lora", "llama_qlora", "llama_full", "t5_lora",
-                                         "t5_small_zero2", "llama_ranks", "llama_machines",
-                                         "llama_long_context", "llama_gpu", "qwen3_lora", "gemma3_lora",
-                                         "llama3_qlora", "phi3_lora"),
+                         testing::Values("llama_lora", "llama_qlora", "llama_full", "t5_small_zero2",
+                                         "llama_ranks", "llama_machines", "llama_long_context", "llama_gpu"),
                          [](const auto& example) { return example.param; });
 
 }  // namespace

@@ -20,6 +20,8 @@
 namespace ft {
 namespace {
 
+using namespace nlohmann::literals;
+
 // Returns the JSON blocks of a page, with braces added to blocks that lack them.
 std::vector<std::string> json_blocks(const std::string& page) {
   const std::string text = read_file(page, 1 << 20), fence = "```json\n";
@@ -148,6 +150,21 @@ TEST(Pages, ExamplesOfSettingsAreRead) {
       }
     }
   EXPECT_GT(read, 5);
+}
+
+// The first run that a person makes is short: it has an evaluation and a checkpoint in every epoch.
+TEST(Pages, TheFirstRunEvaluatesAndSavesEveryEpoch) {
+  for (const char* page : {"README.md", "docs/tutorial_chat_cpu.md", "docs/tutorial_qlora.md"}) {
+    int runs = 0;
+    for (const std::string& block : json_blocks(source_path(page))) {
+      const Json settings = Json::parse(block, nullptr, false);
+      if (!is_settings(settings)) continue;
+      ++runs;
+      EXPECT_EQ(settings.value("/evaluation/eval_strategy"_json_pointer, ""), "epoch") << page;
+      EXPECT_EQ(settings.value("/checkpointing/save_strategy"_json_pointer, ""), "epoch") << page;
+    }
+    EXPECT_GT(runs, 0) << page;
+  }
 }
 
 TEST(Pages, ExamplesOfOptimizersAreFine) {
