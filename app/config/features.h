@@ -239,7 +239,7 @@ inline constexpr Feature kCompares{
 };
 
 inline constexpr Feature kNoRightAnswer{
-    .name = "kto, reward, grpo or ppo",
+    .name = "kto, reward, grpo, rloo or ppo",
     .set = "objective.type=kto",
     .on =
         [](const RunConfig& c, int) {
@@ -248,7 +248,7 @@ inline constexpr Feature kNoRightAnswer{
 };
 
 inline constexpr Feature kStepOfAnswers{
-    .name = "grpo or ppo",
+    .name = "grpo, rloo or ppo",
     .set = "objective.type=grpo",
     .on = [](const RunConfig& c, int) { return c.objective.type->rows == ObjectiveRows::rollouts; },
 };

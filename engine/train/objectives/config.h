@@ -16,6 +16,7 @@
 #include "engine/train/objectives/kto.h"
 #include "engine/train/objectives/ppo.h"
 #include "engine/train/objectives/reward.h"
+#include "engine/train/objectives/rloo.h"
 #include "engine/train/objectives/shared_settings.h"
 
 namespace ft {
@@ -30,7 +31,7 @@ using ObjectiveSettings =
     JoinedSettings<LossSettings, LossWeights, BetaSetting, LabelSmoothingSetting, DpoSettings,
                    ReferenceSetting, KtoSettings, CpoSettings, AlphaSetting, SimpoSettings,
                    RewardModelSettings, DistillSettings, TemperatureSetting, GroupSettings, ClipSettings,
-                   GrpoSettings, AnswerRewards, AnswerGeneration, PpoSettings>;
+                   GrpoSettings, RlooSettings, AnswerRewards, AnswerGeneration, PpoSettings>;
 
 struct ObjectiveConfig : ObjectiveSettings {
   Chosen<ObjectiveKind> type = &objectives::kSft;

@@ -6,9 +6,9 @@
 
 namespace ft::objectives {
 
-extern const ObjectiveKind kSft, kDpo, kKto, kOrpo, kCpo, kSimpo, kReward, kDistill, kGrpo, kPpo;
+extern const ObjectiveKind kSft, kDpo, kKto, kOrpo, kCpo, kSimpo, kReward, kDistill, kGrpo, kRloo, kPpo;
 
-inline constexpr std::array kObjectives{&kSft,   &kDpo,    &kKto,     &kOrpo, &kCpo,
-                                        &kSimpo, &kReward, &kDistill, &kGrpo, &kPpo};
+inline constexpr std::array kObjectives{&kSft,    &kDpo,     &kKto,  &kOrpo, &kCpo, &kSimpo,
+                                        &kReward, &kDistill, &kGrpo, &kRloo, &kPpo};
 
 }  // namespace ft::objectives

@@ -32,8 +32,8 @@ struct BetaSetting {
     f("beta", beta,
       "How far the policy may leave the reference, or the scale of log-probabilities; null: 0.1. grpo: "
       "weight of "
-      "the KL to the reference; null: 0, none. distill: between forward KL (0) and reverse KL (1); null: "
-      "0.5.",
+      "the KL to the reference; null: 0, none. rloo: weight of the KL in an answer's reward; null: 0.05. "
+      "distill: between forward KL (0) and reverse KL (1); null: 0.5.",
       at_least(0));
   }
 };
@@ -55,7 +55,7 @@ struct ReferenceSetting {
 
   void fields(auto& f) {
     f("ref_model_name_or_path", ref_model_name_or_path,
-      "dpo, kto, grpo, ppo: folder or id of the reference model; null: the policy as the run began.",
+      "dpo, kto, grpo, rloo, ppo: folder or id of the reference model; null: the policy as the run began.",
       is_path_or_hub_id(), not_empty());
   }
 };
@@ -74,7 +74,7 @@ struct TemperatureSetting {
   std::optional<double> temperature;
 
   void fields(auto& f) {
-    f("temperature", temperature, "distill, grpo, ppo: what logits are divided by; null: 1.", above(0));
+    f("temperature", temperature, "distill, grpo, rloo, ppo: what logits are divided by; null: 1.", above(0));
   }
 };
 
@@ -84,12 +84,12 @@ struct GroupSettings {
   std::optional<bool> mask_truncated_completions;
 
   void fields(auto& f) {
-    f("num_generations", num_generations, "grpo: answers to one prompt, which lie together; null: 8.",
-      at_least(2));
+    f("num_generations", num_generations,
+      "grpo, rloo: answers to one prompt, which lie together; null: 8, of rloo 2.", at_least(2));
     f("num_generations_eval", num_generations_eval,
-      "grpo: answers to one prompt in evaluations; null: num_generations.", at_least(1));
+      "grpo, rloo: answers to one prompt in evaluations; null: num_generations.", at_least(1));
     f("mask_truncated_completions", mask_truncated_completions,
-      "grpo: do not train on answers that max_completion_length cut; null: false.");
+      "grpo, rloo: do not train on answers that max_completion_length cut; null: false.");
   }
 };
 
@@ -101,8 +101,9 @@ struct ClipSettings {
   double high() const { return 1 + epsilon_high.value_or(epsilon.value_or(0.2)); }
 
   void fields(auto& f) {
-    f("epsilon", epsilon, "grpo: how far below 1 a ratio to the old policy counts; null: 0.2.", at_least(0));
-    f("epsilon_high", epsilon_high, "grpo: how far above 1; null: epsilon.", at_least(0));
+    f("epsilon", epsilon, "grpo, rloo: how far below 1 a ratio to the old policy counts; null: 0.2.",
+      at_least(0));
+    f("epsilon_high", epsilon_high, "grpo, rloo: how far above 1; null: epsilon.", at_least(0));
   }
 };
 

@@ -54,6 +54,7 @@ TEST(Config, RatesFollowTheObjectiveUnlessTheyAreGiven) {
     for (const char* what : {"lora", "full"})
       expect({str("objective.type=", type), str("finetuning_type=", what)}, 1e-6, linear, true);
   expect({"objective.type=reward"}, 1e-4, linear, true);
+  expect({"objective.type=rloo", "objective.reward_funcs=exact_match"}, 1e-6, linear, true);
   expect({"objective.type=ppo", "objective.reward_funcs=length", "objective.soft_punish_cache=2"}, 3e-6,
          linear, true);
   expect({"objective.type=dpo", "training.learning_rate=2e-4"}, 2e-4, linear, false);
