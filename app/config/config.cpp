@@ -101,8 +101,6 @@ void check_generating(const RunConfig& c, const std::function<void(const std::st
       refuse(str("generation.", name,
                  ": a run's own answers are sampled as objective.temperature, top_k, top_p, "
                  "min_p and repetition_penalty say; leave it out"));
-  if (c.objective.critic_learning_rate && c.training.learning_rate == 0)
-    refuse("objective.critic_learning_rate: is a multiple of training.learning_rate, which is 0");
 }
 
 // Checks training.resume_despite: each name must be a setting's path, the last part of one, or a section's.
