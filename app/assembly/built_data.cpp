@@ -1,5 +1,6 @@
 #include "app/assembly/built_data.h"
 
+#include "app/assembly/family.h"
 #include "app/assembly/reward_model.h"
 #include "app/assembly/vocabulary.h"
 #include "app/config/hub_folders.h"
@@ -40,35 +41,43 @@ std::function<std::vector<std::int64_t>(std::int64_t)> chosen_samples(const RunC
   return [sampler](std::int64_t epoch) { return sampler->order(epoch); };
 }
 
+RowKind row_kind(const ObjectiveConfig& c) {
+  switch (c.type->rows) {
+    case ObjectiveRows::pairs:
+      return RowKind::pair;
+    case ObjectiveRows::labelled:
+      return RowKind::labelled;
+    case ObjectiveRows::rollouts:
+      return c.generates() ? RowKind::prompt : RowKind::rollout;
+    default:
+      return RowKind::example;
+  }
+}
+
 // Describes the rows that the objective needs.
 WantedRows wanted_rows(const ObjectiveConfig& c) {
-  RowKind kind = c.compares() ? RowKind::pair : RowKind::example;
-  if (c.type == ObjectiveType::kto) kind = RowKind::labelled;
-  if (c.type == ObjectiveType::grpo) kind = RowKind::rollout;
-  if (c.generates()) kind = RowKind::prompt;
-  return {.kind = kind,
+  return {.kind = row_kind(c),
           .objective = name_of(c.type),
-          .cut = c.type != ObjectiveType::reward,
+          .cut = !c.type->scores,
           .answer = c.generates() ? c.answer_length() : 0};
 }
 
 std::unique_ptr<Rollouts> make_rollouts(const ObjectiveConfig& c, const Batcher& from,
                                         std::int64_t per_step) {
-  const std::int64_t group = c.num_generations.value_or(8);
-  require_groups(from.data(), group);
-  return std::make_unique<Rollouts>(from,
-                                    RolloutOptions{.group = group,
-                                                   .rows = from.options().batch_size,
-                                                   .batches = per_step,
-                                                   .uses = c.num_iterations.value_or(1),
-                                                   .scale = c.scale_rewards.value_or(ScaleRewards::group)});
+  const ObjectiveNeeds needs = c.needs();
+  require_groups(from.data(), needs.group);
+  return std::make_unique<Rollouts>(from, RolloutOptions{.group = needs.group,
+                                                         .rows = from.options().batch_size,
+                                                         .batches = per_step,
+                                                         .uses = c.num_iterations.value_or(1),
+                                                         .scale = needs.scale});
 }
 
 std::unique_ptr<GeneratedAnswers> make_generated(const RunConfig& config, const Batcher& from, int ranks) {
   const ObjectiveConfig& c = config.objective;
   const std::int64_t accumulated = config.training.gradient_accumulation_steps;
   return std::make_unique<GeneratedAnswers>(
-      from.data(), GeneratedOptions{.group = c.group(),
+      from.data(), GeneratedOptions{.group = c.needs().group,
                                     .rows = from.options().batch_size,
                                     .batches = c.steps_per_generation.value_or(accumulated) * ranks,
                                     .step = accumulated * ranks,
@@ -80,17 +89,11 @@ std::unique_ptr<GeneratedAnswers> make_generated(const RunConfig& config, const 
 
 // Numbers the answers from 2^40 on, so that no answer in training has the same number.
 std::unique_ptr<GeneratedAnswers> make_generated_eval(const ObjectiveConfig& c, const Batcher& from) {
-  return std::make_unique<GeneratedAnswers>(from.data(), GeneratedOptions{.group = c.group_eval(),
+  return std::make_unique<GeneratedAnswers>(from.data(), GeneratedOptions{.group = c.needs().group_eval,
                                                                           .rows = from.options().batch_size,
                                                                           .longest = c.answer_length(),
                                                                           .whole = true,
                                                                           .first = std::int64_t{1} << 40});
-}
-
-void check_family(const ObjectiveConfig& c, bool encoder_decoder) {
-  if (encoder_decoder && c.compares() && c.type != ObjectiveType::orpo)
-    throw UserError(Exit::config, str("objective.type: ", name_of(c.type),
-                                      " is not for encoder-decoders, which have sft, distill and orpo"));
 }
 
 void check_kind(const RunConfig& config, bool pairs) {
@@ -120,7 +123,7 @@ LoadContext load_context(const RunConfig& config, std::int64_t vocab_size,
   const auto decoder = read_decoder_tokens(join_path(config.model.folder(), "config.json"));
   if (decoder) context.seq2seq = {decoder->start, decoder->pad, decoder->end};
   context.rows = wanted_rows(config.objective);
-  check_family(config.objective, decoder.has_value());
+  require_family(config.objective, decoder.has_value());
   return context;
 }
 
@@ -134,14 +137,15 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
   d.loaded = load_data(config.data, seed, context, part);
   d.written = d.loaded.train_counts.usual();
   const TrainingConfig& t = config.training;
+  const ObjectiveKind& objective = *config.objective.type;
   const auto options = [&](std::int64_t size, bool shuffle) {
     BatcherOptions o = batcher_options(config.data, size, shuffle, seed);
     if (context.seq2seq) o.seq2seq = *context.seq2seq;
-    if (config.objective.type == ObjectiveType::reward) o.answers.padding = padding_token(config.model);
+    if (objective.scores) o.answers.padding = padding_token(config.model);
     o.answers.share = shares_prompts(config, context.seq2seq.has_value());
-    o.answers.prompt = config.objective.type == ObjectiveType::orpo;
-    if (config.objective.type == ObjectiveType::grpo) o.group = config.objective.num_generations.value_or(8);
-    if (config.objective.type == ObjectiveType::kto) o.answers.mixed = config.data.max_seq_length;
+    o.answers.prompt = objective.learns_prompts;
+    o.group = config.objective.needs().group;
+    if (objective.rows == ObjectiveRows::labelled) o.answers.mixed = config.data.max_seq_length;
     return o;
   };
   const std::int64_t per_step = t.gradient_accumulation_steps * ranks;  // micro-batches
@@ -158,7 +162,7 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
     d.train = std::make_unique<Batcher>(d.loaded.train, chosen);
     if (config.objective.generates())
       d.generated = make_generated(config, *d.train, ranks);
-    else if (config.objective.type == ObjectiveType::grpo)
+    else if (config.objective.learns_given())
       d.rollouts = make_rollouts(config.objective, *d.train, per_step);
   }
   if (part == LoadPart::train_and_eval &&

@@ -283,7 +283,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
                              "tables, ",
                              b.made.info.embedding, " and ", b.made.info.head_weight(),
                              "; both are used, as transformers does"));
-  if (config.objective.type == ObjectiveType::reward) {
+  if (config.objective.type->scores) {
     make_reward_model(b.made);
     b.padding = padding_token(config.model);
   }

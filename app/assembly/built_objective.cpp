@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "app/assembly/family.h"
 #include "app/assembly/vocabulary.h"
 #include "app/config/gguf_base.h"
 #include "engine/files/file.h"
+#include "engine/train/objectives/list.h"
 
 namespace ft {
 namespace {
@@ -69,12 +71,12 @@ void require_same_vocabulary(const RunConfig& config, const char* setting, const
 
 std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder, const RunConfig& config,
                                   const BuiltModel& policy, Weights weights,
-                                  ObjectiveType type = ObjectiveType::sft, bool load_in_4bit = false) {
+                                  const ObjectiveKind& kind = objectives::kSft, bool load_in_4bit = false) {
   RunConfig c = other_model(config, folder, setting);
   c.finetuning_type = FinetuningType::full;
   c.lora = {};
   c.quantization = {.load_in_4bit = load_in_4bit, .bnb_4bit_compute_dtype = config.dtype()};
-  c.objective = {.type = type};
+  c.objective = ObjectiveConfig(&kind);
   auto other = frozen(c, weights, {.work = Work::compute});
   require_same_vocabulary(config, setting, folder, policy, *other);
   return other;
@@ -95,22 +97,20 @@ std::unique_ptr<BuiltModel> teacher(const RunConfig& config, const BuiltModel& p
 std::unique_ptr<BuiltModel> scorer(const RunConfig& config, const BuiltModel& policy, Weights weights) {
   if (!config.objective.reward_model_name_or_path) return nullptr;
   return named("objective.reward_model_name_or_path", *config.objective.reward_model_name_or_path, config,
-               policy, weights, ObjectiveType::reward);
+               policy, weights, objectives::kReward);
 }
 
-// Builds the critic for ppo, which is trained like the policy; null: another objective. It begins as
+// Builds the critic, which is trained like the policy; null: the objective has none. It begins as
 // objective.value_model_name_or_path, else as the reward model, else as the policy's base.
 std::unique_ptr<BuiltModel> critic(const RunConfig& config, const BuiltModel& policy, Weights weights) {
   const ObjectiveConfig& o = config.objective;
-  if (o.type != ObjectiveType::ppo) return nullptr;
-  if (policy.made.info.decoder)
-    throw UserError(Exit::config,
-                    "objective.type: ppo is not for encoder-decoders, which have sft, distill and orpo");
+  if (!o.type->critic) return nullptr;
+  require_family(o, policy.made.info.decoder.has_value());
   const char* setting = o.value_model_name_or_path ? "objective.value_model_name_or_path"
                                                    : "objective.reward_model_name_or_path";
   const auto& folder = o.value_model_name_or_path ? o.value_model_name_or_path : o.reward_model_name_or_path;
   RunConfig c = folder ? other_model(config, *folder, setting) : config;
-  c.objective = {.type = ObjectiveType::reward};
+  c.objective = ObjectiveConfig(&objectives::kReward);
   c.lora.adapter_name_or_path.reset();
   if (auto& whole = c.lora.modules_to_save) std::erase(*whole, policy.made.info.head);
   auto b = std::make_unique<BuiltModel>(build_model(c, weights));
@@ -129,8 +129,9 @@ std::unique_ptr<BuiltModel> copy_of_start(const RunConfig& config, Weights weigh
 BuiltObjective made(const RunConfig& config) {
   BuiltObjective b;
   if (const auto& file = config.objective.teacher_file) b.taught = std::make_shared<TeacherFile>(*file);
-  b.objective = make_objective(config.objective, config.training.label_smoothing_factor,
-                               config.data.max_seq_length, b.taught);
+  b.objective = make_objective(config.objective, {.label_smoothing = config.training.label_smoothing_factor,
+                                                  .longest = config.data.max_seq_length,
+                                                  .taught = b.taught});
   return b;
 }
 
@@ -138,11 +139,11 @@ BuiltObjective made(const RunConfig& config) {
 
 std::unique_ptr<BuiltModel> build_teacher(const RunConfig& config, const std::string& folder,
                                           const BuiltModel& policy, bool load_in_4bit) {
-  return named("--model", folder, config, policy, Weights::check, ObjectiveType::sft, load_in_4bit);
+  return named("--model", folder, config, policy, Weights::check, objectives::kSft, load_in_4bit);
 }
 
 BuiltObjective build_objective(const RunConfig& config, const BuiltModel& policy, Weights weights) {
-  if (config.objective.type != ObjectiveType::sft && policy.made.info.router_loss)
+  if (config.objective.type != &objectives::kSft && policy.made.info.router_loss)
     throw UserError(
         Exit::config,
         str("objective.type: ", name_of(config.objective.type), " does not add the routers' loss that ",
@@ -150,9 +151,10 @@ BuiltObjective build_objective(const RunConfig& config, const BuiltModel& policy
   BuiltObjective b = made(config);
   b.scorer = scorer(config, policy, weights);
   b.critic = critic(config, policy, weights);
-  if (config.objective.distills()) b.reference = teacher(config, policy, weights);
-  if (!config.objective.has_reference()) return b;
-  b.precomputes = config.objective.precompute_ref_log_probs.value_or(false);
+  const ObjectiveNeeds needs = config.objective.needs();
+  if (needs.teacher) b.reference = teacher(config, policy, weights);
+  if (!needs.reference) return b;
+  b.precomputes = needs.precomputed;
   if (config.objective.ref_model_name_or_path) {
     b.reference = named_reference(config, policy, weights);
     return b;
@@ -164,15 +166,16 @@ BuiltObjective build_objective(const RunConfig& config, const BuiltModel& policy
 }
 
 BuiltObjective build_evaluated_objective(const RunConfig& began, const BuiltModel& policy) {
-  if (began.objective.type == ObjectiveType::grpo && !began.objective.generates())
-    throw UserError(
-        Exit::config,
-        "objective.type: grpo on given answers has no evaluation; set what rewards answers that are "
-        "generated, such as objective.reward_funcs");
+  if (began.objective.learns_given())
+    throw UserError(Exit::config,
+                    str("objective.type: ", name_of(began.objective.type),
+                        " on given answers has no evaluation; set what rewards answers that are generated, "
+                        "such as objective.reward_funcs"));
   BuiltObjective b = made(began);
   b.scorer = scorer(began, policy, Weights::check);
-  if (began.objective.distills()) b.reference = teacher(began, policy, Weights::check);
-  if (!began.objective.has_reference()) return b;
+  const ObjectiveNeeds needs = began.objective.needs();
+  if (needs.teacher) b.reference = teacher(began, policy, Weights::check);
+  if (!needs.reference) return b;
   if (began.objective.ref_model_name_or_path) {
     b.reference = named_reference(began, policy, Weights::check);
     return b;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "app/assembly/family.h"
 #include "app/assembly/vocabulary.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/files/file.h"
 #include "engine/files/json.h"
+#include "engine/train/objectives/list.h"
 
 namespace ft {
 namespace {
@@ -28,9 +30,7 @@ std::optional<std::int32_t> token(const Json& config, const char* key) {
 }  // namespace
 
 void make_reward_model(MadeModel& made) {
-  if (made.info.decoder)
-    throw UserError(Exit::config,
-                    "objective.type: reward is not for encoder-decoders, which have sft, distill and orpo");
+  require_family(ObjectiveConfig(&objectives::kReward), made.info.decoder.has_value());
   made.model->vocabulary().score_instead();
   std::string& name = made.info.architecture;
   name = name.substr(0, std::min(name.find("For"), name.find("LMHead"))) + "ForSequenceClassification";

@@ -15,7 +15,6 @@
 #include "engine/settings/fields.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/schedules/schedule.h"
-#include "engine/train/usual_rate.h"
 #include "models/registry.h"
 
 namespace ft {
@@ -55,7 +54,7 @@ void check_quantization(RunConfig& c, bool dtype_given, const std::string& name)
 bool is_column(const ObjectiveConfig& c, const std::string& metric) {
   const std::string name = metric.starts_with("eval_") ? metric.substr(5) : metric;
   if (c.generates()) return name == "reward";
-  if (!c.compares() || c.type == ObjectiveType::grpo) return false;
+  if (!c.compares() || c.learns_given()) return false;
   const std::vector<std::string> columns = make_objective(c)->columns();
   return std::find(columns.begin(), columns.end(), name) != columns.end();
 }
@@ -102,8 +101,6 @@ void check_generating(const RunConfig& c, const std::function<void(const std::st
       refuse(str("generation.", name,
                  ": a run's own answers are sampled as objective.temperature, top_k, top_p, "
                  "min_p and repetition_penalty say; leave it out"));
-  if (c.objective.critic_learning_rate && c.training.learning_rate == 0)
-    refuse("objective.critic_learning_rate: is a multiple of training.learning_rate, which is 0");
 }
 
 // Checks training.resume_despite: each name must be a setting's path, the last part of one, or a section's.
@@ -209,9 +206,10 @@ void choose_rate(RunConfig& c, const SettingsText& tree) {
   const auto names = [&](const char* setting) {
     return section != tree.value.end() && section->is_object() && section->contains(setting);
   };
-  const UsualRate usual = usual_rate(c.objective.type, c.finetuning_type == FinetuningType::lora);
+  const UsualRate& usual = c.objective.type->rate;
   c.usual_rate = !names("learning_rate");
-  if (c.usual_rate) c.training.learning_rate = usual.learning_rate;
+  if (c.usual_rate)
+    c.training.learning_rate = c.finetuning_type == FinetuningType::lora ? usual.adapter : usual.full;
   if (!names("lr_scheduler_type")) c.training.lr_scheduler_type = usual.schedule;
 }
 

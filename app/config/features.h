@@ -229,7 +229,7 @@ inline constexpr Feature kByEvaluations{
 inline constexpr Feature kNotSft{
     .name = "an objective other than sft",
     .set = "objective.type=orpo",
-    .on = [](const RunConfig& c, int) { return c.objective.type != ObjectiveType::sft; },
+    .on = [](const RunConfig& c, int) { return c.objective.type != &objectives::kSft; },
 };
 
 inline constexpr Feature kCompares{
@@ -239,29 +239,24 @@ inline constexpr Feature kCompares{
 };
 
 inline constexpr Feature kNoRightAnswer{
-    .name = "kto, reward, grpo or ppo",
+    .name = "kto, reward, grpo, rloo or ppo",
     .set = "objective.type=kto",
     .on =
         [](const RunConfig& c, int) {
-          return c.objective.compares() &&
-                 (sequences_of_row(c.objective) != 2 || c.objective.type == ObjectiveType::reward);
+          return c.objective.compares() && (c.objective.sequences_of_row() != 2 || c.objective.type->scores);
         },
 };
 
 inline constexpr Feature kStepOfAnswers{
-    .name = "grpo or ppo",
+    .name = "grpo, rloo or ppo",
     .set = "objective.type=grpo",
-    .on =
-        [](const RunConfig& c, int) {
-          return c.objective.type == ObjectiveType::grpo || c.objective.type == ObjectiveType::ppo;
-        },
+    .on = [](const RunConfig& c, int) { return c.objective.type->rows == ObjectiveRows::rollouts; },
 };
 
 inline constexpr Feature kGivenAnswers{
     .name = "grpo on given answers",
     .set = "objective.type=grpo",
-    .on = [](const RunConfig& c,
-             int) { return c.objective.type == ObjectiveType::grpo && !c.objective.generates(); },
+    .on = [](const RunConfig& c, int) { return c.objective.learns_given(); },
 };
 
 inline constexpr Feature kGenerates{
@@ -273,11 +268,7 @@ inline constexpr Feature kGenerates{
 inline constexpr Feature kMeasuresKl{
     .name = "kto",
     .set = "objective.type=kto",
-    .on =
-        [](const RunConfig& c, int) {
-          return c.objective.type == ObjectiveType::kto &&
-                 std::ranges::count(c.objective.loss_type, LossType::apo_zero_unpaired) == 0;
-        },
+    .on = [](const RunConfig& c, int) { return c.objective.needs().kl; },
 };
 
 inline constexpr Feature kOneRow{
@@ -289,7 +280,7 @@ inline constexpr Feature kOneRow{
 inline constexpr Feature kPrecomputes{
     .name = "a precomputed reference",
     .set = "objective.type=dpo objective.precompute_ref_log_probs=true",
-    .on = [](const RunConfig& c, int) { return c.objective.precompute_ref_log_probs.value_or(false); },
+    .on = [](const RunConfig& c, int) { return c.objective.needs().precomputed; },
 };
 
 inline constexpr Feature kTaughtFile{

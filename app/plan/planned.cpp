@@ -18,7 +18,7 @@ BatchShape full_shape(std::int64_t rows, const RunConfig& config, const ModelInf
                       std::optional<std::int64_t> other) {
   const DataConfig& data = config.data;
   const std::int64_t compared = config.objective.compares() ? rows : 0;
-  const std::int64_t sequences = rows * sequences_of_row(config.objective);
+  const std::int64_t sequences = rows * config.objective.sequences_of_row();
   if (info.decoder) {
     BatchShape s = full_pairs(sequences, other.value_or(data.max_source_length), data.max_target_length);
     s.compared = compared;
@@ -26,7 +26,7 @@ BatchShape full_shape(std::int64_t rows, const RunConfig& config, const ModelInf
   }
   std::int64_t length = other.value_or(data.max_seq_length);
   if (info.positions > 0) length = std::min(length, info.positions);
-  const bool scores = config.objective.type == ObjectiveType::reward;
+  const bool scores = config.objective.type->scores;
   BatchShape s{.tokens = sequences * length,
                .targets = sequences * (scores ? 1 : length - 1),
                .sequences = sequences,

@@ -58,6 +58,7 @@ Online* go_online(BuiltObjective& objective, const RunConfig& config, const Buil
   auto online = std::make_unique<Online>(
       OnlineParts{.config = o,
                   .learning = std::move(objective.objective),
+                  .valuation = o.type->valuation(o),
                   .answers = data.generated.get(),
                   .held_out = data.generated_eval.get(),
                   .vocab_size = built.model().vocab_size()},

@@ -4,19 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "engine/train/objectives/rollouts.h"
-
 namespace ft {
 namespace {
-
-// Columns of PPO, with TRL's names.
-const char* const kTotals[] = {"reward",
-                               "reward_std",
-                               "objective/scores",
-                               "objective/kl",
-                               "objective/entropy",
-                               "objective/non_score_reward",
-                               "objective/rlhf_reward"};
 
 // A number for each token of each trained answer: [answer][token].
 using ByToken = std::vector<std::vector<double>>;
@@ -50,7 +39,7 @@ ByToken by_token(const Pass& pass, const GeneratedAnswers& answers,
 Online::Online(OnlineParts parts, RespondentParts respondent)
     : p_(std::move(parts)), respondent_(std::move(respondent)), columns_(p_.learning->columns()) {
   for (std::string& name : respondent_.columns()) columns_.push_back(std::move(name));
-  if (ppo()) columns_.insert(columns_.end(), std::begin(kTotals), std::end(kTotals));
+  for (std::string& name : p_.valuation->columns()) columns_.push_back(std::move(name));
 }
 
 void Online::begin_step(const Pass& pass, std::int64_t step) {
@@ -64,120 +53,77 @@ void Online::begin_step(const Pass& pass, std::int64_t step) {
                     "objective.steps_per_generation changed");
   next_ = step;  // if generating throws, no answers are there for the step
   const RewardedAnswers given = respondent_.give(pass, *p_.answers, generation);
-  put(*p_.answers, generation, given);
-  measure(*p_.answers, given);
-  if (ppo()) {
-    std::vector<Trajectory> all = trajectories(pass, *p_.answers, given);
-    evaluate(all, p_.config);
-    measure(all);
-    add_values(all);
-  } else if (p_.answers->steps() > 1) {
-    // Later steps use the answers too. As in TRL, their ratios are relative to the policy that generated the
-    // answers.
-    add_old(pass);
-  }
+  // Later steps may use the answers too. As in TRL, their ratios are relative to the policy that generated
+  // the answers.
+  const bool logps = p_.valuation->needs_logps() || p_.answers->steps() > 1;
+  std::vector<Trajectory> all = scored(pass, *p_.answers, generation, given, logps);
+  p_.valuation->value(all, p_.answers->options().group);
+  put(*p_.answers, generation, given, all);
+  measure(*p_.answers, given, all);
   if (file_) write(step + 1, generation, given);
   next_ = step + 1;
 }
 
-// Answers the held-out prompts before an evaluation. Returns PPO's loss, the negative of the reward that it
-// maximises. Returns nothing for GRPO: as in TRL, its loss is computed by a pass over the answers.
+// Answers the held-out prompts before an evaluation. Returns the loss if the valuation knows it.
 std::optional<double> Online::begin_evaluation(const Pass& pass) {
   root_ = pass.policy.store->communicator().rank() == 0;
   const RewardedAnswers given = respondent_.give(pass, *p_.held_out, 0);
-  put(*p_.held_out, 0, given);
-  measure(*p_.held_out, given);
-  if (!ppo()) return {};
-  const std::vector<Trajectory> all = trajectories(pass, *p_.held_out, given);
-  measure(all);
-  return -figures_["objective/rlhf_reward"];
+  std::vector<Trajectory> all = scored(pass, *p_.held_out, 0, given, p_.valuation->needs_logps());
+  measure(*p_.held_out, given, all);
+  if (const std::optional<double> loss = p_.valuation->loss(all)) return loss;
+  p_.valuation->value(all, p_.held_out->options().group);
+  put(*p_.held_out, 0, given, all);
+  return {};
 }
 
-// Stores a generation's answers. An answer without a reward changes nothing: its advantage is 0 for GRPO, and
-// PPO does not train it.
-void Online::put(GeneratedAnswers& answers, std::int64_t generation, const RewardedAnswers& given) {
-  const ScaleRewards scale =
-      ppo() ? ScaleRewards::none : p_.config.scale_rewards.value_or(ScaleRewards::group);
-  const std::vector<double> worth = advantages(given.sums, answers.options().group, scale);
+void Online::put(GeneratedAnswers& answers, std::int64_t generation, const RewardedAnswers& given,
+                 const std::vector<Trajectory>& worth) {
   std::vector<GeneratedAnswer> all;
-  for (std::size_t i = 0; i < given.tokens.size(); ++i) {
-    const bool cut = !respondent_.ended(given.tokens[i]);
-    all.push_back({.ids = given.tokens[i],
-                   .advantage = static_cast<float>(worth[i]),
-                   .trained = !(cut && p_.config.mask_truncated_completions.value_or(false)) &&
-                              !(ppo() && std::isnan(given.sums[i]))});
+  for (std::size_t i = 0; i < worth.size(); ++i) {
+    const Trajectory& t = worth[i];
+    const std::vector<std::int32_t>& ids = given.tokens[i];
+    GeneratedAnswer& a = all.emplace_back(GeneratedAnswer{.ids = ids});
+    a.advantage = static_cast<float>(t.advantage);
+    a.trained = p_.valuation->trains(t.score, respondent_.ended(ids));
+    a.advantages.assign(t.advantages.begin(), t.advantages.end());
+    a.values.assign(t.values.begin(), t.values.end());
+    a.returns.assign(t.returns.begin(), t.returns.end());
+    if (answers.steps() > 1) a.old_logps.assign(t.logps.begin(), t.logps.end());
   }
   answers.put(generation, std::move(all));
 }
 
-std::vector<Trajectory> Online::trajectories(const Pass& pass, const GeneratedAnswers& answers,
-                                             const RewardedAnswers& given) {
-  const ByToken logps =
-      by_token(pass, answers, [&](const Batch& b) { return p_.learning->logps(pass, b, false); });
-  ByToken reference, values;
-  if (p_.config.has_reference())
-    reference = by_token(pass, answers, [&](const Batch& b) { return p_.learning->logps(pass, b, true); });
+// Returns the answers with their rewards. logps: also with log-probabilities under the policy that generated
+// them, computed as in training, and with the numbers of the reference and the critic that the valuation
+// needs.
+std::vector<Trajectory> Online::scored(const Pass& pass, GeneratedAnswers& answers, std::int64_t generation,
+                                       const RewardedAnswers& given, bool logps) {
+  std::vector<Trajectory> all;
+  for (const double sum : given.sums) all.push_back({.score = sum});
+  if (!logps) return all;
+  put(answers, generation, given, all);  // the passes below read them there
+  const auto fill = [&](std::vector<double> Trajectory::*numbers, const auto& of_batch) {
+    ByToken each = by_token(pass, answers, of_batch);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].*numbers = std::move(each[i]);
+  };
+  const auto logps_of = [&](bool reference) {
+    return [&, reference](const Batch& b) { return p_.learning->logps(pass, b, reference); };
+  };
+  fill(&Trajectory::logps, logps_of(false));
+  if (p_.valuation->needs_logps() && p_.config.needs().reference)
+    fill(&Trajectory::reference, logps_of(true));
   if (pass.others.critic)
-    values = by_token(pass, answers, [&](const Batch& b) {
+    fill(&Trajectory::values, [&](const Batch& b) {
       const std::vector<float> scores = scores_of(pass.context, pass.others.critic, b);
       return std::vector<double>(scores.begin(), scores.end());
     });
-  std::vector<Trajectory> all;
-  for (std::size_t i = 0; i < logps.size(); ++i) {
-    Trajectory& t = all.emplace_back(Trajectory{.score = given.sums[i], .logps = logps[i]});
-    if (!reference.empty()) t.reference = reference[i];
-    if (!values.empty()) t.values = values[i];
-  }
   return all;
 }
 
-// Adds the log-probabilities of the policy that generated the answers, computed as in training.
-void Online::add_old(const Pass& pass) {
-  const ByToken logps =
-      by_token(pass, *p_.answers, [&](const Batch& b) { return p_.learning->logps(pass, b, false); });
-  std::vector<GeneratedAnswer> given = p_.answers->given();
-  for (std::size_t i = 0; i < given.size(); ++i) given[i].old_logps.assign(logps[i].begin(), logps[i].end());
-  p_.answers->put(p_.answers->generation(), std::move(given));
-}
-
-void Online::add_values(const std::vector<Trajectory>& all) {
-  std::vector<GeneratedAnswer> given = p_.answers->given();
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    const Trajectory& t = all[i];
-    given[i].advantages.assign(t.advantages.begin(), t.advantages.end());
-    given[i].values.assign(t.values.begin(), t.values.end());
-    given[i].returns.assign(t.returns.begin(), t.returns.end());
-    if (p_.answers->steps() > 1) given[i].old_logps.assign(t.logps.begin(), t.logps.end());
-  }
-  p_.answers->put(p_.answers->generation(), std::move(given));
-}
-
-void Online::measure(const GeneratedAnswers& answers, const RewardedAnswers& given) {
+void Online::measure(const GeneratedAnswers& answers, const RewardedAnswers& given,
+                     const std::vector<Trajectory>& all) {
   figures_ = respondent_.figures(given);
-  const auto totals = reward_figures(given.sums, answers.options().group,
-                                     p_.config.scale_rewards.value_or(ScaleRewards::group));
-  figures_["reward"] = totals[0];
-  figures_["reward_std"] = totals[1];
-  if (!ppo()) figures_["frac_reward_zero_std"] = totals[2];
-}
-
-// Adds PPO's columns: means over the answers that have a reward.
-void Online::measure(const std::vector<Trajectory>& all) {
-  double n = 0, score = 0, kl = 0, entropy = 0, worth = 0;
-  for (const Trajectory& t : all) {
-    if (std::isnan(t.score)) continue;
-    ++n;
-    score += t.score;
-    kl += t.kl();
-    for (const double logp : t.logps) entropy -= logp;
-    worth += worth_of(t, p_.config);
-  }
-  const double k = p_.config.kl_coef.value_or(ObjectiveConfig::kUsualKl);
-  figures_["objective/scores"] = score / n;
-  figures_["objective/kl"] = kl / n;
-  figures_["objective/entropy"] = entropy / n;
-  figures_["objective/non_score_reward"] = -k * kl / n;
-  figures_["objective/rlhf_reward"] = worth / n;
+  for (auto& [name, figure] : p_.valuation->figures(all, answers.options().group)) figures_[name] = figure;
 }
 
 // Returns the columns' sums and counts. A generation's figures are the same on all ranks, so only rank 0
@@ -232,8 +178,8 @@ void Online::set_state(const std::vector<double>& state) {
                old = static_cast<std::size_t>(next(0, longest));
     for (std::size_t t = 0; t < ids; ++t) a.ids.push_back(static_cast<std::int32_t>(next(0, last_id)));
     numbers(a.old_logps, old);
-    for (auto* of_ppo : {&a.advantages, &a.values, &a.returns})
-      numbers(*of_ppo, ppo() && a.trained ? ids : 0);
+    for (auto* by_token : {&a.advantages, &a.values, &a.returns})
+      numbers(*by_token, p_.valuation->by_token() && a.trained ? ids : 0);
   }
   p_.answers->put(generation, std::move(given));
 }
@@ -257,7 +203,7 @@ void Online::write(std::int64_t step, std::int64_t generation, const RewardedAns
     row["reward"] = number(given.sums[i]);
     for (std::size_t k = 0; k < given.each.size(); ++k)
       row["rewards"][respondent_.names()[k]] = number(given.each[k][i]);
-    if (ppo())
+    if (p_.valuation->by_token())
       row["advantages"] = a.advantages;
     else
       row["advantage"] = a.advantage;

@@ -1,6 +1,5 @@
-// GRPO and PPO with answers that the policy generates, with the weights at the beginning of a step. Computes
-// the answers' advantages and runs the passes over them. Evaluations answer the held-out prompts in the same
-// way.
+// An objective whose policy generates its answers, with the weights at the beginning of a step. Has the
+// answers valued and runs the passes over them. Evaluations answer the held-out prompts in the same way.
 #pragma once
 #include <map>
 #include <memory>
@@ -10,13 +9,14 @@
 #include "app/assembly/built_objective.h"
 #include "app/rollouts/respondent.h"
 #include "app/rollouts/rollouts_file.h"
-#include "engine/train/objectives/ppo.h"
+#include "engine/train/objectives/valuation.h"
 
 namespace ft {
 
 struct OnlineParts {
   const ObjectiveConfig& config;
-  std::unique_ptr<Objective> learning;   // trains on given answers
+  std::unique_ptr<Objective> learning;  // trains on given answers
+  std::unique_ptr<const Valuation> valuation;
   GeneratedAnswers *answers, *held_out;  // null: no training or no evaluation
   std::int64_t vocab_size = 0;
 };
@@ -48,13 +48,11 @@ class Online final : public Objective {
   void tell(Respondent::Progress begun) { respondent_.tell(std::move(begun)); }
 
  private:
-  bool ppo() const { return p_.config.type == ObjectiveType::ppo; }
-  std::vector<Trajectory> trajectories(const Pass&, const GeneratedAnswers&, const RewardedAnswers&);
-  void put(GeneratedAnswers&, std::int64_t generation, const RewardedAnswers&);
-  void add_old(const Pass&);
-  void add_values(const std::vector<Trajectory>&);
-  void measure(const GeneratedAnswers&, const RewardedAnswers&);
-  void measure(const std::vector<Trajectory>&);
+  void put(GeneratedAnswers&, std::int64_t generation, const RewardedAnswers&,
+           const std::vector<Trajectory>&);
+  std::vector<Trajectory> scored(const Pass&, GeneratedAnswers&, std::int64_t generation,
+                                 const RewardedAnswers&, bool logps);
+  void measure(const GeneratedAnswers&, const RewardedAnswers&, const std::vector<Trajectory>&);
   void write(std::int64_t step, std::int64_t generation, const RewardedAnswers&);
 
   OnlineParts p_;

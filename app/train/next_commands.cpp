@@ -14,7 +14,7 @@ class Commands {
   explicit Commands(const EndedRun& end) : end_(end), c_(end.config) {}
 
   std::vector<std::string> all() const {
-    if (c_.objective.type == ObjectiveType::reward) return lines({score(), eval()});
+    if (c_.objective.type->scores) return lines({score(), eval()});
     return lines({chat(), eval(), merge()});
   }
 
@@ -70,7 +70,7 @@ class Commands {
   Words eval() const {
     const ObjectiveConfig& o = c_.objective;
     const DistributedConfig& d = c_.distributed;
-    if (!end_.held_out || (o.type == ObjectiveType::grpo && !o.generates())) return {};
+    if (!end_.held_out || o.learns_given()) return {};
     if (needs_ranks() && d.nnodes > 1) return {};
     Words words = needs_ranks() ? launch() : Words{"ft"};
     add(words, {"eval", "--config", settings()});
@@ -79,7 +79,7 @@ class Commands {
     else
       add(words, {"model.model_name_or_path=" + folder()});
     if (!adapter() && c_.model.revision) words.push_back("model.revision=null");
-    if (!adapter() && o.has_reference() && !o.ref_model_name_or_path)
+    if (!adapter() && o.needs().reference && !o.ref_model_name_or_path)
       words.push_back("objective.ref_model_name_or_path=" + base());
     if (!needs_ranks() && d.nproc_per_node.value_or(1) > 1) words.push_back("distributed.nproc_per_node=1");
     if (d.nnodes > 1) words.push_back("distributed.nnodes=1");

@@ -42,10 +42,9 @@ bool is_large(const std::string& name) {
 // Returns the folders of models that a run reads, as its settings name them.
 std::vector<std::string> models_read(const RunConfig& c) {
   std::vector<std::string> all = {c.model.folder(), c.model.tokenizer()};
-  for (const auto* name : {&c.lora.adapter_name_or_path, &c.objective.ref_model_name_or_path,
-                           &c.objective.teacher_model_name_or_path, &c.objective.reward_model_name_or_path,
-                           &c.objective.value_model_name_or_path})
-    if (*name) all.push_back(**name);
+  if (c.lora.adapter_name_or_path) all.push_back(*c.lora.adapter_name_or_path);
+  for (const NamedFile& file : files_of(c.objective))
+    if (file.is_model) all.push_back(file.name);
   return all;
 }
 
@@ -224,7 +223,7 @@ void RunFolder::copy_companions_to(const std::string& folder) const {
     copy_companions(model.folder(), model.tokenizer(), folder);
   write_new_tokens(folder, new_tokens(config_.data));
   ft::keep_prompts(folder, written_, config_.data, model.tokenizer());
-  const bool answers = config_.objective.type != ObjectiveType::reward;
+  const bool answers = !config_.objective.type->scores;
   if (answers && config_.finetuning_type == FinetuningType::full) end_at_turns(folder);
 }
 
@@ -302,7 +301,7 @@ void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& c
     made("model", "model.safetensors");
   summary.next = next_commands({config_, comm.size(), held_out, holds_tokenizer(folder_)});
   if (config_.training.ema_decay) summary.made.push_back({"average", path("ema"), 0});
-  if (config_.objective.type == ObjectiveType::ppo) summary.made.push_back({"critic", path("critic"), 0});
+  if (config_.objective.type->critic) summary.made.push_back({"critic", path("critic"), 0});
   const LoggingConfig& log = config_.logging;
   if (std::ranges::count(log.report_to, Reporter::wandb) > 0)
     summary.next.push_back("wandb sync " +

@@ -70,12 +70,8 @@ FileHashes sources_of(const RunConfig& config) {
       [&] { return hash_place(model.unpacked ? model.model_name_or_path : model.folder(), is_weights); });
   add("model.tokenizer_name_or_path", [&] { return hash_place(model.tokenizer(), is_tokenizer); });
   add_model("lora.adapter_name_or_path", config.lora.adapter_name_or_path);
-  const ObjectiveConfig& o = config.objective;
-  add_model("objective.ref_model_name_or_path", o.ref_model_name_or_path);
-  add_model("objective.teacher_model_name_or_path", o.teacher_model_name_or_path);
-  add_model("objective.teacher_file", o.teacher_file);
-  add_model("objective.reward_model_name_or_path", o.reward_model_name_or_path);
-  add_model("objective.value_model_name_or_path", o.value_model_name_or_path);
+  for (const NamedFile& file : files_of(config.objective))
+    add_model(str("objective.", file.setting), file.name);
   add_datasets(config.data.datasets, "data.datasets", add);
   add_datasets(config.data.eval_datasets, "data.eval_datasets", add);
   return all;

@@ -58,7 +58,7 @@ class AskingTeacher final : public Objective, private LogitLoss {
 RunConfig config_of(const TeachArgs& args) {
   RunConfig config = load_config(args.config, args.settings());
   const auto refuse = [](const char* what) { throw UserError(Exit::config, what); };
-  if (!config.objective.distills() || !config.objective.teacher_file)
+  if (!config.objective.needs().teacher || !config.objective.teacher_file)
     refuse("objective.teacher_file: name the file to be made, with objective.type=distill");
   if (config.data.streaming) refuse("data.streaming: a teacher needs all data; set it to false");
   if (ranks_here() > 1) refuse("ft teach runs as one process; start it without ft launch");

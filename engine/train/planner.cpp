@@ -172,7 +172,7 @@ BlockCosts flops_by_block(Model& model, const PlanRequest& r) {
   model.set_recompute(0);
   TraceOps trace(null, {.calls = true});
   Peaks unused;
-  const auto supervised = make_supervised(0);
+  const auto supervised = make_objective({});
   run_batch({*supervised, {&model, &store}, {}, {}, r.dtype, nullptr}, trace, r.train[0], true, unused);
   struct Units final : Visitor {
     void unit(std::string_view name) override { all.emplace_back(name, blocks); }
@@ -255,7 +255,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   hold(frozen, r.reference, null, comm, r);
   hold(scorer, r.scorer, null, comm, r);
   hold(critic, r.critic, null, comm, r);
-  const auto supervised = r.objective ? nullptr : make_supervised(0);
+  const auto supervised = r.objective ? nullptr : make_objective({});
   const Passes passes{r.objective ? *r.objective : *supervised,
                       {&model, &store},
                       frozen ? Policy{r.reference, &*frozen} : Policy{},

@@ -95,7 +95,8 @@ Deal deal_of(const Ctx& c, const Communicator& comm) {
 Trainer::Trainer(TrainerParts parts, const TrainConfig& config)
     : p_(std::move(parts)),
       config_(config),
-      own_(p_.objective ? nullptr : make_supervised(config.training.label_smoothing_factor)),
+      own_(p_.objective ? nullptr
+                        : make_objective({}, {.label_smoothing = config.training.label_smoothing_factor})),
       objective_(p_.objective ? *p_.objective : *own_),
       length_(length_of(config.training, p_.data, deal().ranks)),
       optimizer_(make_optimizer(config.training)),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes schedules.json (learning rates of transformers' and DeepSpeed's schedules, step by step) and loss_scales.json (scales of
+"""Makes schedules.json (learning rates of transformers', torch's and DeepSpeed's schedules, step by step) and loss_scales.json (scales of
 DeepSpeed's DynamicLossScaler under overflows).
 
     make_schedules.py        (a Python with requirements.txt; DS_BUILD_OPS=0 pip install deepspeed==0.19.8)
@@ -33,6 +33,8 @@ TRANSFORMERS += [("cosine", {"num_cycles": 1.3}), ("cosine_with_restarts", {"num
                  ("warmup_stable_decay", {"num_decay_steps": 12, "num_stable_steps": 9, "warmup_type": "1-sqrt", "decay_type": "linear", "min_lr_ratio": 0.1}),
                  ("warmup_stable_decay", {"num_decay_steps": 8, "warmup_type": "cosine", "decay_type": "1-sqrt", "min_lr_ratio": 0.05}),
                  ("warmup_stable_decay", {"num_decay_steps": 9, "num_cycles": 1.2})]
+
+MULTI_STEP = [{"milestones": [10, 25]}, {"milestones": [1, 2, 39], "gamma": 0.5}]
 
 CYCLE = {"cycle_min_lr": 1e-5, "cycle_max_lr": 2e-4}
 DEEPSPEED = [("WarmupLR", more) for more in (
@@ -128,6 +130,7 @@ def main():
     comm.get_rank = lambda group=None: 0
     rows = [row(name, kwargs, w, lambda o: transformers.get_scheduler(name, o, w, STEPS, scheduler_specific_kwargs=dict(kwargs)))
             for name, kwargs in TRANSFORMERS for w in WARMUPS]
+    rows += [row("multi_step", kwargs, 0, lambda o: torch.optim.lr_scheduler.MultiStepLR(o, **kwargs)) for kwargs in MULTI_STEP]
     rows += [row(name, kwargs, 0, lambda o: getattr(lr_schedules, name)(o, **kwargs)) for name, kwargs in DEEPSPEED]
     write("schedules.json", schedules=rows, plateaus=[plateau(kwargs, seed) for seed, kwargs in enumerate(PLATEAUS)],
           greedy=[plateau(kwargs, seed, "greedy") for seed, kwargs in enumerate(GREEDY)])

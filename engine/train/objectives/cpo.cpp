@@ -1,20 +1,34 @@
 // Contrastive preference optimization (Xu et al. 2024), SimPO (Meng et al. 2024) and AlphaPO (Gupta et al.
 // 2025), as in TRL's CPOTrainer. They need no reference.
+#include "engine/core/error.h"
+#include "engine/train/objectives/config.h"
 #include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/list.h"
 #include "engine/train/objectives/pair_losses.h"
+#include "engine/train/schedules/list.h"
 
 namespace ft {
 namespace {
 
+enum class CpoLoss : std::uint8_t { sigmoid, hinge, ipo, simpo, alphapo };
+constexpr auto words(CpoLoss) {
+  using enum CpoLoss;
+  return to_words<CpoLoss>(
+      {{sigmoid, "sigmoid"}, {hinge, "hinge"}, {ipo, "ipo"}, {simpo, "simpo"}, {alphapo, "alphapo"}});
+}
+
+CpoLoss loss_of_cpo(const ObjectiveConfig& c) { return losses_of<CpoLoss>(c)[0]; }
+
 class Cpo : public Judge {
  public:
-  explicit Cpo(const ObjectiveConfig& c)
-      : beta_(c.beta.value_or(0.1)), smoothing_(c.label_smoothing.value_or(0)), alpha_(c.alpha.value_or(0)) {
-    const bool simpo = c.type == ObjectiveType::simpo;
-    loss_ = simpo ? LossType::simpo : c.loss_type.empty() ? LossType::sigmoid : c.loss_type[0];
-    examples_ = c.cpo_alpha.value_or(simpo || loss_ == LossType::alphapo ? 0 : 1);
-    if (loss_ == LossType::alphapo) loss_ = LossType::simpo;
-    if (loss_ == LossType::simpo) margin_ = c.simpo_gamma.value_or(0.5) / beta_;
+  // examples: weight of the chosen answers' cross-entropy if cpo_alpha is not set.
+  Cpo(const ObjectiveConfig& c, CpoLoss loss, double examples)
+      : beta_(c.beta.value_or(0.1)),
+        smoothing_(c.label_smoothing.value_or(0)),
+        alpha_(c.alpha.value_or(0)),
+        examples_(c.cpo_alpha.value_or(examples)),
+        loss_(loss == CpoLoss::alphapo ? CpoLoss::simpo : loss) {
+    if (loss_ == CpoLoss::simpo) margin_ = c.simpo_gamma.value_or(0.5) / beta_;
   }
 
   std::vector<std::string> columns() const override {
@@ -53,7 +67,7 @@ class Cpo : public Judge {
  private:
   // Returns the divisor of an answer's log-probability.
   double tokens(const Answers::Range& r) const {
-    const bool mean = loss_ == LossType::ipo || loss_ == LossType::simpo;
+    const bool mean = loss_ == CpoLoss::ipo || loss_ == CpoLoss::simpo;
     return mean ? std::max(1.0, r.count()) : 1;
   }
   Mapped shaped(double logp) const {
@@ -63,17 +77,53 @@ class Cpo : public Judge {
   }
   Mapped loss_of(double d) const {
     const double z = beta_ * d, off = d - 1 / (2 * beta_);
-    if (loss_ == LossType::hinge) return {std::max(0.0, 1 - z), z < 1 ? -beta_ : 0};
-    if (loss_ == LossType::ipo) return {off * off, 2 * off};
+    if (loss_ == CpoLoss::hinge) return {std::max(0.0, 1 - z), z < 1 ? -beta_ : 0};
+    if (loss_ == CpoLoss::ipo) return {off * off, 2 * off};
     return smoothed_loss(d, {beta_, smoothing_, 0});
   }
 
-  double beta_, smoothing_, alpha_, examples_ = 0, margin_ = 0;
-  LossType loss_ = LossType::sigmoid;
+  double beta_, smoothing_, alpha_, examples_, margin_ = 0;
+  CpoLoss loss_;
 };
+
+void check_cpo(const ObjectiveConfig& c, const Refuse& refuse) {
+  using enum CpoLoss;
+  check_scale(c, refuse);
+  const CpoLoss loss = loss_of_cpo(c);
+  if (c.simpo_gamma && loss != simpo && loss != alphapo)
+    refuse("objective.simpo_gamma: has no effect without objective.loss_type simpo or alphapo");
+  if (c.label_smoothing.value_or(0) > 0 && (loss == hinge || loss == ipo))
+    refuse(str("objective.label_smoothing: has no effect with objective.loss_type ", name_of(loss)));
+  if (loss == alphapo && c.cpo_alpha.value_or(0) > 0)
+    refuse("objective.cpo_alpha: alphapo has no cross-entropy; set it to 0 or leave it out");
+}
+
+std::unique_ptr<Judge> make_cpo(const ObjectiveConfig& c) {
+  const CpoLoss loss = loss_of_cpo(c);
+  return std::make_unique<Cpo>(c, loss, loss == CpoLoss::alphapo ? 0 : 1);
+}
+
+std::unique_ptr<Judge> make_simpo(const ObjectiveConfig& c) {
+  return std::make_unique<Cpo>(c, CpoLoss::simpo, 0);
+}
 
 }  // namespace
 
-std::unique_ptr<Judge> make_cpo(const ObjectiveConfig& c) { return std::make_unique<Cpo>(c); }
+const ObjectiveKind objectives::kCpo{.name = "cpo",
+                                     .rate = {1e-6, 1e-6, &schedules::kLinear},
+                                     .rows = ObjectiveRows::pairs,
+                                     .settings = settings_of<LossSettings, BetaSetting, LabelSmoothingSetting,
+                                                             CpoSettings, AlphaSetting, SimpoSettings>,
+                                     .losses = loss_words<CpoLoss>,
+                                     .check = check_cpo,
+                                     .judge = make_cpo};
+
+const ObjectiveKind objectives::kSimpo{
+    .name = "simpo",
+    .rate = {1e-6, 1e-6, &schedules::kLinear},
+    .rows = ObjectiveRows::pairs,
+    .settings = settings_of<BetaSetting, LabelSmoothingSetting, AlphaSetting, SimpoSettings>,
+    .check = [](const ObjectiveConfig& c, const Refuse& refuse) { check_scale(c, refuse); },
+    .judge = make_simpo};
 
 }  // namespace ft

@@ -4,16 +4,26 @@
 #include <algorithm>
 
 #include "engine/ops/ops.h"
+#include "engine/train/objectives/list.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/objectives/teacher_file.h"
+#include "engine/train/schedules/list.h"
 
 namespace ft {
 namespace {
 
+enum class DistillLoss : std::uint8_t { jsd, kd };
+constexpr auto words(DistillLoss) {
+  using enum DistillLoss;
+  return to_words<DistillLoss>({{jsd, "jsd"}, {kd, "kd"}});
+}
+
+bool is_kd(const LossSettings& c) { return losses_of<DistillLoss>(c)[0] == DistillLoss::kd; }
+
 class Distill final : public Objective {
  public:
   Distill(const ObjectiveConfig& c, std::shared_ptr<const TeacherFile> taught) : taught_(std::move(taught)) {
-    const bool kd = !c.loss_type.empty() && c.loss_type[0] == LossType::kd;
+    const bool kd = is_kd(c);
     const double t = c.temperature.value_or(1), alpha = c.alpha.value_or(0.5);
     with_.temperature = static_cast<float>(t);
     with_.beta = static_cast<float>(kd ? 0 : c.beta.value_or(0.5));
@@ -74,10 +84,38 @@ class Distill final : public Objective {
   op::Divergence with_{.loss = Tensor{}, .logits = Tensor{}, .teacher = Tensor{}, .targets = Tensor{}};
 };
 
+void check_distill(const ObjectiveConfig& c, const Refuse& refuse) {
+  if (!c.teacher_model_name_or_path && !c.teacher_file)
+    refuse(
+        "objective.teacher_model_name_or_path: objective.type distill learns from a teacher; name its "
+        "folder, or objective.teacher_file");
+  if (c.teacher_model_name_or_path && c.teacher_file)
+    refuse("objective.teacher_file: is in place of objective.teacher_model_name_or_path; leave one out");
+  const bool kd = is_kd(c);
+  if (kd && c.beta)
+    refuse("objective.beta: kd takes the forward KL; leave it out, or leave out objective.loss_type");
+  if (!kd && c.alpha) refuse("objective.alpha: has no effect without objective.loss_type=kd");
+  if (c.beta.value_or(0) > 1) refuse("objective.beta: of distill is between 0 and 1");
+  if (c.alpha.value_or(0) < 0 || c.alpha.value_or(0) > 1)
+    refuse("objective.alpha: of distill is between 0 and 1");
+}
+
+ObjectiveNeeds needs_of_distill(const ObjectiveConfig&) { return {.teacher = true}; }
+
+std::unique_ptr<Objective> make_distill(const ObjectiveConfig& c, const ObjectiveParts& parts) {
+  return std::make_unique<Distill>(c, parts.taught);
+}
+
 }  // namespace
 
-std::unique_ptr<Objective> make_distill(const ObjectiveConfig& c, std::shared_ptr<const TeacherFile> taught) {
-  return std::make_unique<Distill>(c, std::move(taught));
-}
+const ObjectiveKind objectives::kDistill{
+    .name = "distill",
+    .rate = {2e-5, 2e-4, &schedules::kCosine},
+    .encoder_decoder = true,
+    .settings = settings_of<LossSettings, BetaSetting, AlphaSetting, DistillSettings, TemperatureSetting>,
+    .losses = loss_words<DistillLoss>,
+    .check = check_distill,
+    .needs = needs_of_distill,
+    .make = make_distill};
 
 }  // namespace ft

@@ -3,8 +3,12 @@
 #include <compare>
 #include <numeric>
 
+#include "engine/core/error.h"
+#include "engine/train/objectives/config.h"
 #include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/list.h"
 #include "engine/train/objectives/pair_losses.h"
+#include "engine/train/schedules/list.h"
 
 namespace ft {
 namespace {
@@ -29,14 +33,13 @@ Values minus(const Values& a, const Values& b) {
 class Dpo : public Judge {
  public:
   explicit Dpo(const ObjectiveConfig& c)
-      : losses_(c.loss_type),
+      : losses_(losses_of<DpoLoss>(c)),
         weights_(c.loss_weights),
         options_{c.beta.value_or(0.1), c.label_smoothing.value_or(0), c.discopop_tau.value_or(0.05)},
         tail_(c.ld_alpha.value_or(1)),
         divergence_(c.f_divergence_type.value_or(FDivergence::reverse_kl)),
         alpha_(c.f_alpha_divergence_coef.value_or(0.5)),
         weighting_(c.use_weighting.value_or(false)) {
-    if (losses_.empty()) losses_ = {LossType::sigmoid};
     if (weights_.empty()) weights_.assign(losses_.size(), 1);
   }
 
@@ -104,7 +107,6 @@ class Dpo : public Judge {
 
   // Returns WPO's weight of an answer (Zhou et al. 2024): its likelihood relative to the policy's typical
   // answers.
-  // generate.
   static double likely(const Answers& a, std::size_t s) {
     const Answers::Range r = a.answer(s);
     double sum = 0;
@@ -112,10 +114,10 @@ class Dpo : public Judge {
     return std::exp(sum / std::max(1.0, r.count()));
   }
 
-  void add(LossType type, double weight, const Answers& a, const Pairs& p, Verdict& v, Values& c_slopes,
+  void add(DpoLoss type, double weight, const Answers& a, const Pairs& p, Verdict& v, Values& c_slopes,
            Values& r_slopes) const {
-    if (type == LossType::sft) return add_examples(weight, a, p, v);
-    if (type == LossType::aot) {
+    if (type == DpoLoss::sft) return add_examples(weight, a, p, v);
+    if (type == DpoLoss::aot) {
       const Values policy = minus(p.logp_c, p.logp_r), reference = minus(p.ref_c, p.ref_r);
       const auto order = sorted(policy), other = sorted(reference);
       for (std::size_t k = 0; k < order.size(); ++k) {
@@ -124,7 +126,7 @@ class Dpo : public Judge {
         c_slopes[order[k]] += weight * m.slope;
         r_slopes[order[k]] -= weight * m.slope;
       }
-    } else if (type == LossType::aot_unpaired) {
+    } else if (type == DpoLoss::aot_unpaired) {
       const auto order = sorted(p.c), other = sorted(p.r);
       for (std::size_t k = 0; k < order.size(); ++k) {
         const Mapped m = smoothed_loss(p.c[order[k]] - p.r[other[k]], options_);
@@ -171,7 +173,7 @@ class Dpo : public Judge {
     v.counts.insert(v.counts.end(), {s.tokens(), s.count[0], s.count[1], s.count[0]});
   }
 
-  std::vector<LossType> losses_;
+  std::vector<DpoLoss> losses_;
   Values weights_;
   PairLossOptions options_;
   double tail_;
@@ -180,8 +182,69 @@ class Dpo : public Judge {
   bool weighting_;
 };
 
-}  // namespace
+void check_smoothing(const ObjectiveConfig& c, std::span<const DpoLoss> losses, const Refuse& refuse) {
+  using enum DpoLoss;
+  const auto uses = [&](DpoLoss loss) { return std::ranges::count(losses, loss) > 0; };
+  const double smoothing = c.label_smoothing.value_or(0);
+  if (uses(exo_pair) && (smoothing <= 0 || smoothing >= 1))
+    refuse("objective.label_smoothing: exo_pair needs one above 0 and below 1, such as 0.001");
+  if (uses(robust) && smoothing >= 0.5)
+    refuse(str("objective.label_smoothing: robust needs one below 0.5, it is ", smoothing));
+  if (smoothing > 0 && !uses(robust) && !uses(exo_pair) && !uses(aot) && !uses(aot_unpaired))
+    refuse(
+        "objective.label_smoothing: has no effect without robust, exo_pair, aot or aot_unpaired in "
+        "objective.loss_type");
+}
+
+// Returns true if a loss is a function of the divergence of a pair's answers.
+bool has_divergence(DpoLoss loss) {
+  using enum DpoLoss;
+  return loss == sigmoid || loss == sigmoid_norm || loss == hinge || loss == ipo || loss == exo_pair ||
+         loss == robust || loss == discopop || loss == sft;
+}
+
+void check_dpo(const ObjectiveConfig& c, const Refuse& refuse) {
+  using enum DpoLoss;
+  const std::vector<DpoLoss> losses = losses_of<DpoLoss>(c);
+  if (!c.loss_weights.empty() && c.loss_weights.size() != losses.size())
+    refuse(str("objective.loss_weights: ", c.loss_weights.size(), " of them for ", losses.size(),
+               " objective.loss_type; give one for each"));
+  check_scale(c, refuse);
+  check_smoothing(c, losses, refuse);
+  const FDivergence f = c.f_divergence_type.value_or(FDivergence::reverse_kl);
+  for (const DpoLoss loss : losses)
+    if (f != FDivergence::reverse_kl && !has_divergence(loss))
+      refuse(str("objective.f_divergence_type: ", name_of(f), " is not for objective.loss_type ",
+                 name_of(loss)));
+  if (c.f_alpha_divergence_coef && f != FDivergence::alpha_divergence)
+    refuse(
+        "objective.f_alpha_divergence_coef: has no effect without objective.f_divergence_type="
+        "alpha_divergence");
+  if (c.discopop_tau && std::ranges::count(losses, discopop) == 0)
+    refuse("objective.discopop_tau: has no effect without discopop in objective.loss_type");
+  if (c.use_weighting.value_or(false) &&
+      std::ranges::any_of(losses, [](DpoLoss l) { return l == aot || l == aot_unpaired; }))
+    refuse("objective.use_weighting: aot and aot_unpaired sort a batch, so that no pair has a loss to weigh");
+}
+
+ObjectiveNeeds needs_of_dpo(const ObjectiveConfig& c) {
+  return {.reference = true, .precomputed = c.precompute_ref_log_probs.value_or(false)};
+}
 
 std::unique_ptr<Judge> make_dpo(const ObjectiveConfig& c) { return std::make_unique<Dpo>(c); }
+
+}  // namespace
+
+const ObjectiveKind objectives::kDpo{
+    .name = "dpo",
+    .rate = {1e-6, 1e-6, &schedules::kLinear},
+    .rows = ObjectiveRows::pairs,
+    .settings = settings_of<LossSettings, LossWeights, BetaSetting, LabelSmoothingSetting, DpoSettings,
+                            ReferenceSetting>,
+    .losses = loss_words<DpoLoss>,
+    .adds_losses = true,
+    .check = check_dpo,
+    .needs = needs_of_dpo,
+    .judge = make_dpo};
 
 }  // namespace ft

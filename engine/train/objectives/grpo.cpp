@@ -3,21 +3,33 @@
 #include <algorithm>
 #include <limits>
 
+#include "engine/core/error.h"
+#include "engine/train/objectives/config.h"
 #include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/list.h"
+#include "engine/train/objectives/rollouts.h"
+#include "engine/train/objectives/valuation.h"
+#include "engine/train/schedules/list.h"
 
 namespace ft {
 namespace {
 
+enum class GrpoLoss : std::uint8_t { dapo, grpo, bnpo, dr_grpo };
+constexpr auto words(GrpoLoss) {
+  using enum GrpoLoss;
+  return to_words<GrpoLoss>({{dapo, "dapo"}, {grpo, "grpo"}, {bnpo, "bnpo"}, {dr_grpo, "dr_grpo"}});
+}
+
 class Grpo : public Judge {
  public:
   explicit Grpo(const ObjectiveConfig& c)
-      : loss_(c.loss_type.empty() ? LossType::dapo : c.loss_type[0]),
+      : loss_(losses_of<GrpoLoss>(c)[0]),
         beta_(c.beta.value_or(0)),
-        low_(1 - c.epsilon.value_or(0.2)),
-        high_(1 + c.epsilon_high.value_or(c.epsilon.value_or(0.2))),
+        low_(c.low()),
+        high_(c.high()),
         most_(c.delta.value_or(std::numeric_limits<double>::infinity())),
         temperature_(c.temperature.value_or(1)),
-        length_(static_cast<double>(c.max_completion_length.value_or(512))),
+        length_(static_cast<double>(c.answer_length())),
         sequences_(c.importance_sampling_level == SamplingLevel::sequence),
         corrects_(c.use_bias_correction_kl.value_or(true)) {}
 
@@ -28,7 +40,7 @@ class Grpo : public Judge {
   bool needs_reference() const override { return beta_ > 0; }
   bool needs_statistics() const override { return true; }
   bool needs_old() const override { return true; }
-  bool counts_targets() const override { return loss_ == LossType::dapo; }
+  bool counts_targets() const override { return loss_ == GrpoLoss::dapo; }
   double temperature() const override { return temperature_; }
   // Returns log p of every target, because the KL is computed for each token.
   std::vector<double> reference(const Answers& a) const override {
@@ -59,9 +71,9 @@ class Grpo : public Judge {
 
   // Returns a token's weight in the loss, which is the sum over the batch's rows.
   double weight(const Answers& a, double tokens, double targets) const {
-    if (loss_ == LossType::grpo) return 1 / tokens;
-    if (loss_ == LossType::bnpo) return static_cast<double>(a.count()) / targets;
-    return loss_ == LossType::dr_grpo ? 1 / length_ : 1;
+    if (loss_ == GrpoLoss::grpo) return 1 / tokens;
+    if (loss_ == GrpoLoss::bnpo) return static_cast<double>(a.count()) / targets;
+    return loss_ == GrpoLoss::dr_grpo ? 1 / length_ : 1;
   }
 
   void add_sequence(const Answers& a, std::size_t s, double targets, Verdict& v, Sums& sums) const {
@@ -96,13 +108,90 @@ class Grpo : public Judge {
     if (sequences_) v.add_slope(r, shared / tokens);
   }
 
-  LossType loss_;
+  GrpoLoss loss_;
   double beta_, low_, high_, most_, temperature_, length_;
   bool sequences_, corrects_;
 };
 
-}  // namespace
+// Compares an answer's reward with those of its group.
+class GroupValuation final : public Valuation {
+ public:
+  explicit GroupValuation(const ObjectiveConfig& c)
+      : scale_(c.scale_rewards.value_or(ScaleRewards::group)),
+        masks_(c.mask_truncated_completions.value_or(false)) {}
+
+  bool trains(double, bool ended) const override { return ended || !masks_; }
+  void value(std::span<Trajectory> all, std::int64_t group) const override {
+    const std::vector<double> worth = advantages(rewards_of(all), group, scale_);
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].advantage = worth[i];
+  }
+  Measures figures(std::span<const Trajectory> all, std::int64_t group) const override {
+    const std::vector<double> of = reward_figures(rewards_of(all), group, scale_);
+    return {{"reward", of[0]}, {"reward_std", of[1]}, {"frac_reward_zero_std", of[2]}};
+  }
+
+ private:
+  ScaleRewards scale_;
+  bool masks_;
+};
+
+// Throws for settings of generation if the answers come from a file, because it does not tell how they were
+// made.
+void check_given(const ObjectiveConfig& c, const Refuse& refuse) {
+  for (const auto& [given, name] :
+       {std::pair{c.steps_per_generation.has_value(), "steps_per_generation"},
+        std::pair{c.mask_truncated_completions.has_value(), "mask_truncated_completions"},
+        std::pair{c.top_k.has_value(), "top_k"}, std::pair{c.top_p.has_value(), "top_p"},
+        std::pair{c.min_p.has_value(), "min_p"},
+        std::pair{c.repetition_penalty.has_value(), "repetition_penalty"},
+        std::pair{!c.reward_weights.empty(), "reward_weights"},
+        std::pair{c.num_generations_eval.has_value(), "num_generations_eval"}})
+    if (given)
+      refuse(str("objective.", name,
+                 ": answers are given, not generated; objective.reward_funcs or "
+                 "objective.reward_command would have them generated"));
+  if (c.max_completion_length && losses_of<GrpoLoss>(c)[0] != GrpoLoss::dr_grpo)
+    refuse("objective.max_completion_length: has no effect without objective.loss_type=dr_grpo");
+}
+
+void check_grpo(const ObjectiveConfig& c, const Refuse& refuse) {
+  const bool kl = c.beta.value_or(0) > 0;
+  if (!kl && c.ref_model_name_or_path)
+    refuse("objective.ref_model_name_or_path: has no effect without objective.beta");
+  if (!kl && c.use_bias_correction_kl)
+    refuse("objective.use_bias_correction_kl: has no effect without objective.beta");
+  check_rewards(c, refuse);
+  if (c.rewards() == 0) check_given(c, refuse);
+  if (c.epsilon.value_or(0.2) > 1) refuse("objective.epsilon: is at most 1");
+}
+
+ObjectiveNeeds needs_of_grpo(const ObjectiveConfig& c) {
+  const std::int64_t group = c.num_generations.value_or(8);
+  return {.reference = c.beta.value_or(0) > 0,
+          .generates = c.rewards() > 0,
+          .group = group,
+          .group_eval = c.num_generations_eval.value_or(group),
+          .scale = c.scale_rewards.value_or(ScaleRewards::group)};
+}
 
 std::unique_ptr<Judge> make_grpo(const ObjectiveConfig& c) { return std::make_unique<Grpo>(c); }
+
+std::unique_ptr<const Valuation> value_by_group(const ObjectiveConfig& c) {
+  return std::make_unique<GroupValuation>(c);
+}
+
+}  // namespace
+
+const ObjectiveKind objectives::kGrpo{
+    .name = "grpo",
+    .rate = {1e-6, 1e-6, &schedules::kLinear},
+    .rows = ObjectiveRows::rollouts,
+    .settings = settings_of<LossSettings, BetaSetting, ReferenceSetting, TemperatureSetting, GroupSettings,
+                            ClipSettings, GrpoSettings, AnswerRewards, AnswerGeneration>,
+    .losses = loss_words<GrpoLoss>,
+    .check = check_grpo,
+    .needs = needs_of_grpo,
+    .judge = make_grpo,
+    .valuation = value_by_group};
 
 }  // namespace ft

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "engine/core/batch.h"
-#include "engine/train/objectives/config.h"
 
 namespace ft {
 
@@ -92,15 +91,6 @@ class Judge {
   // Requires at least one row.
   virtual Verdict judge(const Answers&) const = 0;
 };
-
-std::unique_ptr<Judge> make_dpo(const ObjectiveConfig&);
-std::unique_ptr<Judge> make_kto(const ObjectiveConfig&);
-std::unique_ptr<Judge> make_orpo(const ObjectiveConfig&);
-std::unique_ptr<Judge> make_cpo(const ObjectiveConfig&);  // also for simpo
-std::unique_ptr<Judge> make_reward(const ObjectiveConfig&);
-std::unique_ptr<Judge> make_grpo(const ObjectiveConfig&);
-std::unique_ptr<Judge> make_ppo(const ObjectiveConfig&);
-std::unique_ptr<Judge> make_critic(const ObjectiveConfig&);  // for ppo's values
 
 inline double sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
 inline double log_sigmoid(double x) { return std::min(x, 0.0) - std::log1p(std::exp(-std::abs(x))); }

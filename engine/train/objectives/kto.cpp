@@ -2,10 +2,21 @@
 // desired or not.
 #include <limits>
 
+#include "engine/train/objectives/config.h"
 #include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/list.h"
+#include "engine/train/schedules/list.h"
 
 namespace ft {
 namespace {
+
+enum class KtoLoss : std::uint8_t { kto, apo_zero_unpaired };
+constexpr auto words(KtoLoss) {
+  using enum KtoLoss;
+  return to_words<KtoLoss>({{kto, "kto"}, {apo_zero_unpaired, "apo_zero_unpaired"}});
+}
+
+bool is_unpaired(const LossSettings& c) { return losses_of<KtoLoss>(c)[0] == KtoLoss::apo_zero_unpaired; }
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
@@ -14,7 +25,7 @@ class Kto : public Judge {
   explicit Kto(const ObjectiveConfig& c)
       : beta_(c.beta.value_or(0.1)),
         weights_{c.undesirable_weight.value_or(1), c.desirable_weight.value_or(1)},
-        unpaired_(!c.loss_type.empty() && c.loss_type[0] == LossType::apo_zero_unpaired) {}
+        unpaired_(is_unpaired(c)) {}
 
   std::vector<std::string> columns() const override {
     return {
@@ -62,8 +73,20 @@ class Kto : public Judge {
   bool unpaired_;
 };
 
-}  // namespace
+ObjectiveNeeds needs_of_kto(const ObjectiveConfig& c) { return {.reference = true, .kl = !is_unpaired(c)}; }
 
 std::unique_ptr<Judge> make_kto(const ObjectiveConfig& c) { return std::make_unique<Kto>(c); }
+
+}  // namespace
+
+const ObjectiveKind objectives::kKto{
+    .name = "kto",
+    .rate = {1e-6, 1e-6, &schedules::kLinear},
+    .rows = ObjectiveRows::labelled,
+    .settings = settings_of<LossSettings, BetaSetting, ReferenceSetting, KtoSettings>,
+    .losses = loss_words<KtoLoss>,
+    .check = [](const ObjectiveConfig& c, const Refuse& refuse) { check_scale(c, refuse); },
+    .needs = needs_of_kto,
+    .judge = make_kto};
 
 }  // namespace ft

@@ -11,22 +11,6 @@
 namespace ft {
 namespace {
 
-class Supervised final : public Objective {
- public:
-  explicit Supervised(double smoothing) : smoothing_(static_cast<float>(smoothing)) {}
-  bool is_cross_entropy() const override { return true; }
-  std::int64_t count(const BatchShape& s) const override { return s.targets; }
-  void forward(const Pass& p, const Batch& b, Tensor loss) override {
-    p.policy.model->forward(p.context, *p.policy.store, b, CrossEntropy{loss});
-  }
-  void forward_backward(const Pass& p, const Batch& b, Tensor loss, float scale) override {
-    p.policy.model->forward_backward(p.context, *p.policy.store, b, CrossEntropy{loss, scale, smoothing_});
-  }
-
- private:
-  float smoothing_;
-};
-
 class KeptScores final : public RowLoss {
  public:
   void weigh(Ctx& c, const RowValues& v, Tensor) override {
@@ -35,25 +19,6 @@ class KeptScores final : public RowLoss {
   }
   std::vector<float> scores;
 };
-
-std::unique_ptr<Judge> make_judge(const ObjectiveConfig& c) {
-  switch (c.type) {
-    case ObjectiveType::dpo:
-      return make_dpo(c);
-    case ObjectiveType::kto:
-      return make_kto(c);
-    case ObjectiveType::orpo:
-      return make_orpo(c);
-    case ObjectiveType::reward:
-      return make_reward(c);
-    case ObjectiveType::grpo:
-      return make_grpo(c);
-    case ObjectiveType::ppo:
-      return make_ppo(c);
-    default:
-      return make_cpo(c);
-  }
-}
 
 }  // namespace
 
@@ -95,16 +60,10 @@ Measures ColumnMeans::means(const std::vector<std::string>& columns, const std::
   return all;
 }
 
-std::unique_ptr<Objective> make_supervised(double label_smoothing) {
-  return std::make_unique<Supervised>(label_smoothing);
-}
-
-std::unique_ptr<Objective> make_objective(const ObjectiveConfig& c, double label_smoothing,
-                                          std::int64_t longest, std::shared_ptr<const TeacherFile> taught) {
-  if (c.distills()) return make_distill(c, std::move(taught));
-  if (!c.compares()) return make_supervised(label_smoothing);
-  auto critic = c.type == ObjectiveType::ppo ? make_critic(c) : nullptr;
-  return std::make_unique<Comparing>(make_judge(c), longest, std::move(critic));
+std::unique_ptr<Objective> make_objective(const ObjectiveConfig& c, const ObjectiveParts& parts) {
+  const ObjectiveKind& kind = *c.type;
+  if (!kind.judge) return kind.make(c, parts);
+  return std::make_unique<Comparing>(kind.judge(c), parts.longest, kind.critic ? kind.critic(c) : nullptr);
 }
 
 }  // namespace ft

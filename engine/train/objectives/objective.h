@@ -13,8 +13,6 @@
 
 namespace ft {
 
-class TeacherFile;
-
 // A model and the store of its parameters.
 struct Policy {
   Model* model = nullptr;
@@ -98,17 +96,6 @@ class Objective {
   virtual void set_state(const std::vector<double>&) {}
 };
 
-// label_smoothing: for sft. longest: tokens of a sequence, to which KTO's mismatched rows are cut. taught:
-// for distill, see make_distill.
-std::unique_ptr<Objective> make_objective(const ObjectiveConfig&, double label_smoothing = 0,
-                                          std::int64_t longest = INT64_MAX,
-                                          std::shared_ptr<const TeacherFile> taught = nullptr);
-
-// Learns from Pass::others.reference, or from the teacher's logits in a file.
-std::unique_ptr<Objective> make_distill(const ObjectiveConfig&,
-                                        std::shared_ptr<const TeacherFile> taught = nullptr);
-
-// Makes the cross-entropy of every target, with this much label smoothing in training.
-std::unique_ptr<Objective> make_supervised(double label_smoothing);
+std::unique_ptr<Objective> make_objective(const ObjectiveConfig&, const ObjectiveParts& = {});
 
 }  // namespace ft

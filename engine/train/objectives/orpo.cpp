@@ -1,6 +1,9 @@
 // Odds ratio preference optimization (Hong et al. 2024), as in TRL's ORPOTrainer: the cross-entropy of the
 // chosen answers, and the odds of both answers. It needs no reference.
+#include "engine/train/objectives/config.h"
 #include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/list.h"
+#include "engine/train/schedules/list.h"
 
 namespace ft {
 namespace {
@@ -50,8 +53,18 @@ class Orpo : public Judge {
   double beta_;
 };
 
+std::unique_ptr<Judge> make_orpo(const ObjectiveConfig& c) { return std::make_unique<Orpo>(c); }
+
 }  // namespace
 
-std::unique_ptr<Judge> make_orpo(const ObjectiveConfig& c) { return std::make_unique<Orpo>(c); }
+const ObjectiveKind objectives::kOrpo{
+    .name = "orpo",
+    .rate = {1e-6, 1e-6, &schedules::kLinear},
+    .rows = ObjectiveRows::pairs,
+    .learns_prompts = true,
+    .encoder_decoder = true,
+    .settings = settings_of<BetaSetting>,
+    .check = [](const ObjectiveConfig& c, const Refuse& refuse) { check_scale(c, refuse); },
+    .judge = make_orpo};
 
 }  // namespace ft

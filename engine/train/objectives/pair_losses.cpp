@@ -10,18 +10,18 @@ namespace ft {
 namespace {
 
 // Returns a loss of z = beta d, with d = f(c) - f(r).
-Mapped loss_of_difference(LossType type, double z, double e, double tau) {
+Mapped loss_of_difference(DpoLoss type, double z, double e, double tau) {
   const double p = sigmoid(z), q = sigmoid(-z), log_p = log_sigmoid(z), log_q = log_sigmoid(-z);
   switch (type) {
-    case LossType::hinge:
+    case DpoLoss::hinge:
       return {std::max(0.0, 1 - z), z < 1 ? -1.0 : 0.0};
-    case LossType::robust:
+    case DpoLoss::robust:
       return {(-(1 - e) * log_p + e * log_q) / (1 - 2 * e), (-(1 - e) * q - e * p) / (1 - 2 * e)};
-    case LossType::exo_pair: {
+    case DpoLoss::exo_pair: {
       const double right = log_p - std::log1p(-e), wrong = log_q - std::log(e);
       return {p * right + q * wrong, p * q * (right - wrong)};
     }
-    case LossType::discopop: {
+    case DpoLoss::discopop: {
       const double m = sigmoid(z / tau), turn = m * (1 - m) / tau, falls = std::exp(-z);
       return {-(1 - m) * log_p + m * falls, turn * log_p - (1 - m) * q + turn * falls - m * falls};
     }
@@ -31,19 +31,19 @@ Mapped loss_of_difference(LossType type, double z, double e, double tau) {
 }
 
 // Returns a loss that is a sum of functions of each answer's log-ratio.
-PairLoss loss_of_answers(LossType type, double c, double r, double beta) {
+PairLoss loss_of_answers(DpoLoss type, double c, double r, double beta) {
   const double bc = beta * c, br = beta * r, pc = sigmoid(bc), pr = sigmoid(br), margin = 1 / (2 * beta);
   switch (type) {
-    case LossType::nca_pair:
+    case DpoLoss::nca_pair:
       return {-log_sigmoid(bc) - 0.5 * log_sigmoid(-bc) - 0.5 * log_sigmoid(-br),
               beta * (-(1 - pc) + 0.5 * pc), 0.5 * beta * pr};
-    case LossType::bco_pair:
+    case DpoLoss::bco_pair:
       return {-log_sigmoid(bc) - log_sigmoid(-br), -beta * (1 - pc), beta * pr};
-    case LossType::sppo_hard:
+    case DpoLoss::sppo_hard:
       return {(c - margin) * (c - margin) + (r + margin) * (r + margin), 2 * (c - margin), 2 * (r + margin)};
-    case LossType::apo_zero:
+    case DpoLoss::apo_zero:
       return {1 - pc + pr, -beta * pc * (1 - pc), beta * pr * (1 - pr)};
-    case LossType::apo_down: {
+    case DpoLoss::apo_down: {
       const double pd = sigmoid(bc - br), turn = beta * pd * (1 - pd);
       return {pc + 1 - pd, beta * pc * (1 - pc) - turn, turn};
     }
@@ -71,8 +71,8 @@ Mapped f_divergence(FDivergence type, double alpha, double x) {
   }
 }
 
-PairLoss pair_loss(LossType type, const PairScores& s, const PairLossOptions& o) {
-  using enum LossType;
+PairLoss pair_loss(DpoLoss type, const PairScores& s, const PairLossOptions& o) {
+  using enum DpoLoss;
   if (type == nca_pair || type == bco_pair || type == sppo_hard || type == apo_zero || type == apo_down)
     return loss_of_answers(type, s.c, s.r, o.beta);
   const bool mean = type == ipo || type == sigmoid_norm;

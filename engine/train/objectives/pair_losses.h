@@ -1,7 +1,7 @@
 // DPO and its variants: the loss of one pair as a function of its answers' log-ratios to the reference. From
 // TRL 1.16, DPOTrainer, with the names of the papers cited there.
 #pragma once
-#include "engine/train/objectives/config.h"
+#include "engine/train/objectives/dpo.h"
 
 namespace ft {
 
@@ -28,7 +28,7 @@ struct Mapped {
 Mapped f_divergence(FDivergence, double alpha, double x);
 
 // For all types that use one pair at a time: not aot, aot_unpaired and sft.
-PairLoss pair_loss(LossType, const PairScores&, const PairLossOptions&);
+PairLoss pair_loss(DpoLoss, const PairScores&, const PairLossOptions&);
 
 // Returns -(1 - e) log sigmoid(beta d) - e log sigmoid(-beta d), for aot and cpo, and its slope.
 Mapped smoothed_loss(double d, const PairLossOptions&);

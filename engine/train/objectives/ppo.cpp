@@ -4,14 +4,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/train/objectives/config.h"
 #include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/list.h"
+#include "engine/train/objectives/rollouts.h"
+#include "engine/train/objectives/valuation.h"
+#include "engine/train/schedules/list.h"
 
 namespace ft {
 namespace {
 
-double kl_weight(const ObjectiveConfig& c) { return c.kl_coef.value_or(ObjectiveConfig::kUsualKl); }
-
-double clipped_score(const Trajectory& t, const ObjectiveConfig& c) {
+double clipped_score(const Trajectory& t, const PpoSettings& c) {
   const double most = c.cliprange_reward.value_or(5);
   return std::clamp(t.score, -most, most);
 }
@@ -29,9 +32,9 @@ void whiten(std::span<std::vector<double>> all, bool keeps_mean) {
     for (double& x : tokens) x = (x - mean) * by + (keeps_mean ? mean : 0);
 }
 
-std::vector<double> token_rewards(const Trajectory& t, const ObjectiveConfig& c) {
+std::vector<double> token_rewards(const Trajectory& t, const PpoSettings& c) {
   std::vector<double> r(t.logps.size());
-  for (std::size_t i = 0; i < t.reference.size(); ++i) r[i] = -kl_weight(c) * (t.logps[i] - t.reference[i]);
+  for (std::size_t i = 0; i < t.reference.size(); ++i) r[i] = -c.kl_weight() * (t.logps[i] - t.reference[i]);
   if (!r.empty()) r.back() += clipped_score(t, c);
   return r;
 }
@@ -82,7 +85,7 @@ class Actor : public Judge {
 // Judges the critic; its values are scores.
 class Critic : public Judge {
  public:
-  explicit Critic(const ObjectiveConfig& c) : clip_(c.cliprange_value.value_or(0.2)) {}
+  explicit Critic(const PpoSettings& c) : clip_(c.cliprange_value.value_or(0.2)) {}
 
   std::vector<std::string> columns() const override { return {"loss/value_avg", "val/clipfrac_avg"}; }
   bool counts_targets() const override { return true; }
@@ -108,19 +111,88 @@ class Critic : public Judge {
   double clip_;
 };
 
+// Distributes an answer's reward over its tokens. An answer without a reward is not trained.
+class TokenValuation final : public Valuation {
+ public:
+  explicit TokenValuation(const PpoSettings& c) : settings_(c) {}
+
+  bool needs_logps() const override { return true; }
+  bool by_token() const override { return true; }
+  bool trains(double score, bool) const override { return !std::isnan(score); }
+  void value(std::span<Trajectory> all, std::int64_t) const override { evaluate(all, settings_); }
+  std::vector<std::string> columns() const override {
+    return {"reward",
+            "reward_std",
+            "objective/scores",
+            "objective/kl",
+            "objective/entropy",
+            "objective/non_score_reward",
+            "objective/rlhf_reward"};
+  }
+  // Returns means over the answers that have a reward.
+  Measures figures(std::span<const Trajectory> all, std::int64_t) const override {
+    const Sums s = sums(all);
+    const MeanAndDeviation rewards = mean_and_deviation(rewards_of(all));
+    return {{"reward", rewards.mean},
+            {"reward_std", rewards.deviation},
+            {"objective/scores", s.score / s.n},
+            {"objective/kl", s.kl / s.n},
+            {"objective/entropy", s.entropy / s.n},
+            {"objective/non_score_reward", -settings_.kl_weight() * s.kl / s.n},
+            {"objective/rlhf_reward", s.worth / s.n}};
+  }
+  // Returns the negative of the reward that PPO maximises.
+  std::optional<double> loss(std::span<const Trajectory> all) const override {
+    const Sums s = sums(all);
+    return -(s.worth / s.n);
+  }
+
+ private:
+  struct Sums {
+    double n = 0, score = 0, kl = 0, entropy = 0, worth = 0;
+  };
+  Sums sums(std::span<const Trajectory> all) const {
+    Sums s;
+    for (const Trajectory& t : all) {
+      if (std::isnan(t.score)) continue;
+      ++s.n;
+      s.score += t.score;
+      s.kl += t.kl();
+      for (const double logp : t.logps) s.entropy -= logp;
+      s.worth += worth_of(t, settings_);
+    }
+    return s;
+  }
+
+  PpoSettings settings_;
+};
+
+void check_ppo(const ObjectiveConfig& c, const Refuse& refuse) {
+  require_rewards(c, refuse);
+  if (c.kl_weight() == 0 && c.ref_model_name_or_path)
+    refuse("objective.ref_model_name_or_path: has no effect with objective.kl_coef=0");
+  if (c.cliprange.value_or(0.2) > 1) refuse("objective.cliprange: is at most 1");
+  check_rewards(c, refuse);
+}
+
+ObjectiveNeeds needs_of_ppo(const ObjectiveConfig& c) {
+  return {.reference = c.kl_weight() > 0, .generates = true};
+}
+
+std::unique_ptr<Judge> make_actor(const ObjectiveConfig& c) { return std::make_unique<Actor>(c); }
+std::unique_ptr<Judge> make_critic(const ObjectiveConfig& c) { return std::make_unique<Critic>(c); }
+
+std::unique_ptr<const Valuation> value_by_token(const ObjectiveConfig& c) {
+  return std::make_unique<TokenValuation>(c);
+}
+
 }  // namespace
 
-double Trajectory::kl() const {
-  double sum = 0;
-  for (std::size_t i = 0; i < reference.size(); ++i) sum += logps[i] - reference[i];
-  return sum;
+double worth_of(const Trajectory& t, const PpoSettings& c) {
+  return clipped_score(t, c) - c.kl_weight() * t.kl();
 }
 
-double worth_of(const Trajectory& t, const ObjectiveConfig& c) {
-  return clipped_score(t, c) - kl_weight(c) * t.kl();
-}
-
-void evaluate(std::span<Trajectory> all, const ObjectiveConfig& c) {
+void evaluate(std::span<Trajectory> all, const PpoSettings& c) {
   std::vector<std::vector<double>> rewards, advantages;
   for (const Trajectory& t : all) rewards.push_back(token_rewards(t, c));
   if (c.whiten_rewards.value_or(false)) whiten(rewards, true);
@@ -142,7 +214,16 @@ void evaluate(std::span<Trajectory> all, const ObjectiveConfig& c) {
   for (std::size_t k = 0; k < all.size(); ++k) all[k].advantages = std::move(advantages[k]);
 }
 
-std::unique_ptr<Judge> make_ppo(const ObjectiveConfig& c) { return std::make_unique<Actor>(c); }
-std::unique_ptr<Judge> make_critic(const ObjectiveConfig& c) { return std::make_unique<Critic>(c); }
+const ObjectiveKind objectives::kPpo{
+    .name = "ppo",
+    .rate = {3e-6, 3e-6, &schedules::kLinear},
+    .rows = ObjectiveRows::rollouts,
+    .settings =
+        settings_of<ReferenceSetting, TemperatureSetting, AnswerRewards, AnswerGeneration, PpoSettings>,
+    .check = check_ppo,
+    .needs = needs_of_ppo,
+    .judge = make_actor,
+    .critic = make_critic,
+    .valuation = value_by_token};
 
 }  // namespace ft

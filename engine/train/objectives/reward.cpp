@@ -2,14 +2,17 @@
 // term that keeps the scores near zero (Eisenstein et al. 2023).
 #include <algorithm>
 
+#include "engine/train/objectives/config.h"
 #include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/list.h"
+#include "engine/train/schedules/list.h"
 
 namespace ft {
 namespace {
 
 class Reward : public Judge {
  public:
-  explicit Reward(const ObjectiveConfig& c) : center_(c.center_rewards_coefficient.value_or(0)) {}
+  explicit Reward(const RewardModelSettings& c) : center_(c.center_rewards_coefficient.value_or(0)) {}
 
   std::vector<std::string> columns() const override {
     return {"accuracy", "margin", "min_reward", "mean_reward", "max_reward"};
@@ -44,8 +47,15 @@ class Reward : public Judge {
   double center_;
 };
 
+std::unique_ptr<Judge> make_reward(const ObjectiveConfig& c) { return std::make_unique<Reward>(c); }
+
 }  // namespace
 
-std::unique_ptr<Judge> make_reward(const ObjectiveConfig& c) { return std::make_unique<Reward>(c); }
+const ObjectiveKind objectives::kReward{.name = "reward",
+                                        .rate = {1e-4, 1e-4, &schedules::kLinear},
+                                        .rows = ObjectiveRows::pairs,
+                                        .scores = true,
+                                        .settings = settings_of<RewardModelSettings>,
+                                        .judge = make_reward};
 
 }  // namespace ft

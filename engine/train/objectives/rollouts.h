@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/core/batch.h"
-#include "engine/train/objectives/config.h"
+#include "engine/train/objectives/kind.h"
 
 namespace ft {
 

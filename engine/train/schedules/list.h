@@ -1,5 +1,5 @@
-// The schedules, in the order of messages and help: transformers', then DeepSpeed's. Each is described in a
-// file of this folder.
+// The schedules, in the order of messages and help: transformers', torch's, then DeepSpeed's. Each is
+// described in a file of this folder.
 #pragma once
 #include <array>
 
@@ -9,7 +9,7 @@ namespace ft::schedules {
 
 extern const ScheduleKind kLinear, kCosine, kCosineWithRestarts, kCosineWithMinLr, kCosineWarmupWithMinLr,
     kPolynomial, kConstant, kConstantWithWarmup, kInverseSqrt, kWarmupStableDecay, kReduceLrOnPlateau,
-    kGreedy, kWarmupLr, kWarmupDecayLr, kWarmupCosineLr, kOneCycle, kLrRangeTest;
+    kGreedy, kMultiStep, kWarmupLr, kWarmupDecayLr, kWarmupCosineLr, kOneCycle, kLrRangeTest;
 
 inline constexpr std::array kSchedules{&kLinear,
                                        &kCosine,
@@ -23,6 +23,7 @@ inline constexpr std::array kSchedules{&kLinear,
                                        &kWarmupStableDecay,
                                        &kReduceLrOnPlateau,
                                        &kGreedy,
+                                       &kMultiStep,
                                        &kWarmupLr,
                                        &kWarmupDecayLr,
                                        &kWarmupCosineLr,

@@ -54,6 +54,7 @@ TEST(Config, RatesFollowTheObjectiveUnlessTheyAreGiven) {
     for (const char* what : {"lora", "full"})
       expect({str("objective.type=", type), str("finetuning_type=", what)}, 1e-6, linear, true);
   expect({"objective.type=reward"}, 1e-4, linear, true);
+  expect({"objective.type=rloo", "objective.reward_funcs=exact_match"}, 1e-6, linear, true);
   expect({"objective.type=ppo", "objective.reward_funcs=length", "objective.soft_punish_cache=2"}, 3e-6,
          linear, true);
   expect({"objective.type=dpo", "training.learning_rate=2e-4"}, 2e-4, linear, false);
@@ -177,16 +178,17 @@ TEST(Config, Ranges) {
 }
 
 TEST(Config, ChoicesAreListed) {
-  EXPECT_EQ(refused("\"training\": {\"lr_scheduler_type\": \"zigzag\"}"),
-            "run.json:4: training.lr_scheduler_type: there is no \"zigzag\"; there are linear, cosine, "
-            "cosine_with_restarts, cosine_with_min_lr, cosine_warmup_with_min_lr, polynomial, constant, "
-            "constant_with_warmup, inverse_sqrt, warmup_stable_decay, reduce_lr_on_plateau, greedy, "
-            "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest");
+  EXPECT_EQ(
+      refused("\"training\": {\"lr_scheduler_type\": \"zigzag\"}"),
+      "run.json:4: training.lr_scheduler_type: there is no \"zigzag\"; there are linear, cosine, "
+      "cosine_with_restarts, cosine_with_min_lr, cosine_warmup_with_min_lr, polynomial, constant, "
+      "constant_with_warmup, inverse_sqrt, warmup_stable_decay, reduce_lr_on_plateau, greedy, multi_step, "
+      "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest");
   EXPECT_EQ(
       refused("\"training\": {\"lr_scheduler_type\": \"cosin\"}"),
       "run.json:4: training.lr_scheduler_type: there is no \"cosin\"; do you mean cosine? There are linear, "
       "cosine, cosine_with_restarts, cosine_with_min_lr, cosine_warmup_with_min_lr, polynomial, constant, "
-      "constant_with_warmup, inverse_sqrt, warmup_stable_decay, reduce_lr_on_plateau, greedy, "
+      "constant_with_warmup, inverse_sqrt, warmup_stable_decay, reduce_lr_on_plateau, greedy, multi_step, "
       "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest");
 }
 

@@ -50,8 +50,9 @@ void expect_all(const std::string& setting, const std::vector<E>& besides = {}) 
 }
 
 TEST(EveryKind, HasAllChoices) {
-  expect_all<ObjectiveType>("objective.type");
-  expect_all<LossType>("objective.loss_type");
+  expect_all<Chosen<ObjectiveKind>>("objective.type");
+  for (const std::string& loss : all_losses())
+    EXPECT_TRUE(values_of("objective.loss_type").contains(loss)) << loss;
   expect_all<lora::LoraInit>("lora.init_lora_weights");
   expect_all<lora::LoraBias>("lora.bias", {lora::LoraBias::none});
   expect_all<Optim>("training.optim");

@@ -71,6 +71,7 @@ Group objective_group() {
     g.choices.push_back(std::move(c));
   g.choices.push_back({"grpo on given answers", "objective.type=grpo"});
   g.choices.push_back({"grpo", rewarded + "grpo"});
+  g.choices.push_back({"rloo", rewarded + "rloo"});
   g.choices.push_back({"ppo", rewarded + "ppo"});
   return g;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/rollouts/reward.h"
+#include "engine/train/objectives/list.h"
 
 namespace ft {
 namespace {
@@ -31,7 +32,7 @@ double reward(const ObjectiveConfig& c, const std::string& completion, const Jso
 }
 
 ObjectiveConfig with(RewardCheck check) {
-  ObjectiveConfig c{.type = ObjectiveType::grpo};
+  ObjectiveConfig c(&objectives::kGrpo);
   c.reward_funcs = {check};
   return c;
 }

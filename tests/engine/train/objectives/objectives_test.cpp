@@ -3,14 +3,19 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <set>
 
 #include "engine/core/error.h"
 #include "engine/train/objectives/comparing.h"
 #include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/list.h"
 #include "engine/train/objectives/rollouts.h"
+#include "engine/train/objectives/valuation.h"
 
 namespace ft {
 namespace {
+
+using namespace objectives;
 
 // Three pairs or six labelled answers of different lengths; prompts of chosen answers are targets too.
 struct Sample {
@@ -19,8 +24,8 @@ struct Sample {
   std::vector<float> statistics;
 
   explicit Sample(const ObjectiveConfig& c) {
-    const bool given = c.type == ObjectiveType::grpo, pairs = c.type != ObjectiveType::kto && !given,
-               scores = c.type == ObjectiveType::reward;
+    const bool given = c.type->rows == ObjectiveRows::rollouts, pairs = c.type->rows == ObjectiveRows::pairs,
+               scores = c.type->scores;
     std::mt19937 random(7);
     std::uniform_real_distribution<double> some(0.2, 3);
     rows.first_target = {0};
@@ -44,56 +49,55 @@ struct Sample {
   Answers answers() const { return {rows, values, statistics, reference, 0.3, old}; }
 };
 
-std::unique_ptr<Judge> make(const ObjectiveConfig& c) {
-  if (c.type == ObjectiveType::dpo) return make_dpo(c);
-  if (c.type == ObjectiveType::kto) return make_kto(c);
-  if (c.type == ObjectiveType::orpo) return make_orpo(c);
-  if (c.type == ObjectiveType::reward) return make_reward(c);
-  if (c.type == ObjectiveType::grpo) return make_grpo(c);
-  return make_cpo(c);
+std::unique_ptr<Judge> make(const ObjectiveConfig& c) { return c.type->judge(c); }
+
+ObjectiveConfig settings(const ObjectiveKind& kind, const std::vector<std::string>& losses = {}) {
+  ObjectiveConfig c(&kind);
+  c.loss_type = losses;
+  return c;
 }
 
 std::vector<ObjectiveConfig> all_objectives() {
   std::vector<ObjectiveConfig> all;
-  using enum LossType;
-  for (const LossType loss : {sigmoid, hinge, ipo, robust, exo_pair, nca_pair, bco_pair, sppo_hard, aot,
-                              aot_unpaired, apo_zero, apo_down, discopop, sigmoid_norm, sft})
+  for (const std::string& loss : kDpo.losses())
     for (const double tail : {1.0, 0.4}) {
-      ObjectiveConfig c{.type = ObjectiveType::dpo, .loss_type = {loss}};
+      ObjectiveConfig c = settings(kDpo, {loss});
       c.beta = 0.4;
       c.ld_alpha = tail;
-      if (loss == robust || loss == exo_pair || loss == aot) c.label_smoothing = 0.15;
+      if (loss == "robust" || loss == "exo_pair" || loss == "aot") c.label_smoothing = 0.15;
       all.push_back(c);
     }
   for (const FDivergence f :
        {FDivergence::forward_kl, FDivergence::js_divergence, FDivergence::alpha_divergence}) {
-    ObjectiveConfig c{.type = ObjectiveType::dpo, .loss_type = {sigmoid, ipo}, .loss_weights = {0.7, 0.2}};
+    ObjectiveConfig c = settings(kDpo, {"sigmoid", "ipo"});
+    c.loss_weights = {0.7, 0.2};
     c.f_divergence_type = f;
     all.push_back(c);
   }
-  for (const LossType loss : {LossType::kto, apo_zero_unpaired}) {
-    ObjectiveConfig c{.type = ObjectiveType::kto, .loss_type = {loss}};
+  for (const std::string& loss : kKto.losses()) {
+    ObjectiveConfig c = settings(kKto, {loss});
     c.desirable_weight = 1.3;
     all.push_back(c);
   }
-  all.push_back({.type = ObjectiveType::orpo});
-  for (const LossType loss : {sigmoid, hinge, ipo, simpo, alphapo})
+  all.push_back(settings(kOrpo));
+  for (const std::string& loss : kCpo.losses())
     for (const double alpha : {0.0, 0.3}) {
-      ObjectiveConfig c{.type = ObjectiveType::cpo, .loss_type = {loss}};
+      ObjectiveConfig c = settings(kCpo, {loss});
       c.alpha = alpha;
       all.push_back(c);
     }
-  for (const LossType loss : {dapo, LossType::grpo, bnpo, dr_grpo})
+  all.push_back(settings(kSimpo));
+  for (const std::string& loss : kGrpo.losses())
     for (const SamplingLevel level : {SamplingLevel::token, SamplingLevel::sequence})
       for (const bool corrects : {true, false}) {
-        ObjectiveConfig c{.type = ObjectiveType::grpo, .loss_type = {loss}};
+        ObjectiveConfig c = settings(kGrpo, {loss});
         c.beta = 0.2;
         c.delta = 1.3;
         c.use_bias_correction_kl = corrects;
         c.importance_sampling_level = level;
         all.push_back(c);
       }
-  ObjectiveConfig reward{.type = ObjectiveType::reward};
+  ObjectiveConfig reward = settings(kReward);
   reward.center_rewards_coefficient = 0.2;
   all.push_back(reward);
   return all;
@@ -101,11 +105,11 @@ std::vector<ObjectiveConfig> all_objectives() {
 
 TEST(Objectives, SlopesAreThoseOfTheLoss) {
   for (const ObjectiveConfig& c : all_objectives()) {
-    const std::string name = str(name_of(c.type), " ", c.loss_type.empty() ? "" : name_of(c.loss_type[0]));
+    const std::string name = str(name_of(c.type), " ", c.loss_type.empty() ? "" : c.loss_type[0]);
     Sample sample(c);
     const auto judge = make(c);
     const Verdict verdict = judge->judge(sample.answers());
-    const double sign = c.type == ObjectiveType::reward ? 1 : -1;  // a value is -log p, or a score
+    const double sign = c.type->scores ? 1 : -1;  // a value is -log p, or a score
     for (std::size_t t = 0; t < sample.values.size(); ++t) {
       constexpr double kStep = 1e-5;
       const double at = sample.values[t];
@@ -124,7 +128,7 @@ TEST(Objectives, SlopesAreThoseOfTheLoss) {
 }
 
 TEST(Objectives, APairsWeightHasNoSlope) {
-  ObjectiveConfig c{.type = ObjectiveType::dpo};
+  ObjectiveConfig c = settings(kDpo);
   c.use_weighting = true;
   Sample sample(c);
   const Verdict weighed = make(c)->judge(sample.answers());
@@ -150,7 +154,7 @@ TEST(Objectives, APairsWeightHasNoSlope) {
 }
 
 TEST(Objectives, TwoPartsHaveTheLossOfTheFullBatch) {
-  ObjectiveConfig c{.type = ObjectiveType::dpo};
+  ObjectiveConfig c = settings(kDpo);
   const Sample sample(c);
   Compared first = sample.rows;
   first.value.resize(2);
@@ -172,8 +176,8 @@ TEST(Objectives, TwoPartsHaveTheLossOfTheFullBatch) {
 }
 
 TEST(Objectives, NotANumberHasAPlaceWhenABatchIsSorted) {
-  for (const LossType loss : {LossType::aot, LossType::aot_unpaired}) {
-    ObjectiveConfig c{.type = ObjectiveType::dpo, .loss_type = {loss}};
+  for (const char* loss : {"aot", "aot_unpaired"}) {
+    const ObjectiveConfig c = settings(kDpo, {loss});
     Sample sample(c);
     for (double& v : sample.values) v = NAN;
     EXPECT_TRUE(std::isnan(make(c)->judge(sample.answers()).loss));
@@ -256,7 +260,7 @@ TEST(Objectives, AStepsAnswersAreWeighedTogetherAndUsedAgain) {
 
 // Ratios are measured after delta has bounded them, as in TRL.
 TEST(Objectives, RatiosThatDeltaBoundsAreNotClippedAbove) {
-  ObjectiveConfig c{.type = ObjectiveType::grpo};
+  ObjectiveConfig c = settings(kGrpo);
   c.epsilon = 0.01;
   const Sample sample(c);
   constexpr std::size_t kHigh = 3;
@@ -298,37 +302,105 @@ std::string refusal(const ObjectiveConfig& c) {
 }
 
 TEST(Objectives, SettingsOfAnotherTypeAreRefused) {
-  ObjectiveConfig c{.type = ObjectiveType::dpo};
+  ObjectiveConfig c = settings(kDpo);
   EXPECT_EQ(refusal(c), "");
   c.simpo_gamma = 1;
   EXPECT_NE(
       refusal(c).find("objective.simpo_gamma: objective.type dpo has no such setting; it is of cpo, simpo"),
       std::string::npos);
-  c = {.type = ObjectiveType::sft};
+  c = settings(kSft);
   c.beta = 0.1;
   EXPECT_NE(refusal(c).find("objective.beta"), std::string::npos);
-  c = {.type = ObjectiveType::kto, .loss_type = {LossType::sigmoid}};
+  c = settings(kKto, {"sigmoid"});
   EXPECT_NE(refusal(c).find("sigmoid is not of objective.type kto"), std::string::npos);
-  c = {.type = ObjectiveType::cpo, .loss_type = {LossType::sigmoid, LossType::hinge}};
+  c = settings(kCpo, {"sigmoid", "hinge"});
   EXPECT_NE(refusal(c).find("takes one, not a list"), std::string::npos);
 }
 
+// A descriptor decides how an objective is made, and who answers for a setting.
+TEST(Objectives, EveryObjectiveIsMadeAsItsDescriptionSays) {
+  for (const ObjectiveKind* kind : ObjectiveKind::all()) {
+    const ObjectiveConfig c = settings(*kind);
+    EXPECT_NE(kind->judge == nullptr, kind->make == nullptr) << kind->name << ": one of the two makes it";
+    EXPECT_EQ(kind->judge != nullptr, c.compares()) << kind->name;
+    EXPECT_EQ(kind->valuation != nullptr, kind->rows == ObjectiveRows::rollouts) << kind->name;
+    EXPECT_NE(make_objective(c), nullptr) << kind->name;
+    EXPECT_EQ(kind->name, std::string(name_of(c.type)));
+    if (kind->judge) {
+      EXPECT_EQ(kind->judge(c)->needs_kl(), c.needs().kl) << kind->name;
+      if (kind->rows != ObjectiveRows::rollouts) {
+        EXPECT_EQ(kind->judge(c)->needs_reference(), c.needs().reference) << kind->name;
+      }
+    }
+  }
+}
+
+TEST(Objectives, EverySettingHasAnOwner) {
+  std::set<std::string> all, owned;
+  for (const GivenSetting& s : settings_of<ObjectiveSettings>({}))
+    EXPECT_TRUE(all.insert(s.name).second) << s.name << " is there twice";
+  for (const ObjectiveKind* kind : ObjectiveKind::all())
+    for (const GivenSetting& s : kind->settings ? kind->settings({}) : std::vector<GivenSetting>{}) {
+      EXPECT_FALSE(s.given) << s.name;
+      owned.insert(s.name);
+    }
+  EXPECT_EQ(all, owned);
+  for (const ObjectiveKind* kind : ObjectiveKind::all())
+    if (kind->losses) {
+      EXPECT_EQ(settings_of<LossSettings>({}).at(0).name, std::string("loss_type"));
+      EXPECT_NE(kind->settings, nullptr);
+    }
+}
+
+TEST(Objectives, NamedFilesAreThoseThatSettingsName) {
+  ObjectiveConfig c = settings(kPpo);
+  EXPECT_TRUE(files_of(c).empty());
+  c.reward_model_name_or_path = "r";
+  c.teacher_file = "t";
+  c.reward_command = "cat";
+  const std::vector<NamedFile> files = files_of(c);
+  ASSERT_EQ(files.size(), 2u);
+  EXPECT_EQ(files[0].setting, std::string("teacher_file"));
+  EXPECT_FALSE(files[0].is_model);
+  EXPECT_EQ(files[1].name, "r");
+  EXPECT_TRUE(files[1].is_model);
+}
+
+// Groups of two, of which one answer has no reward.
+TEST(Objectives, AGroupsValuationIsTheLeadOverItsMean) {
+  ObjectiveConfig c = settings(kGrpo);
+  c.scale_rewards = ScaleRewards::none;
+  c.mask_truncated_completions = true;
+  const auto valuation = kGrpo.valuation(c);
+  std::vector<Trajectory> all(4);
+  const double scores[] = {1, 0, NAN, 3};
+  for (std::size_t i = 0; i < 4; ++i) all[i].score = scores[i];
+  valuation->value(all, 2);
+  EXPECT_EQ(all[0].advantage, 0.5);
+  EXPECT_EQ(all[1].advantage, -0.5);
+  EXPECT_EQ(all[2].advantage, 0) << "no reward";
+  EXPECT_FALSE(valuation->trains(1, false)) << "it was cut";
+  EXPECT_TRUE(valuation->trains(1, true));
+  EXPECT_FALSE(valuation->loss(all)) << "a pass computes it";
+  EXPECT_EQ(valuation->figures(all, 2)[0], (std::pair<std::string, double>{"reward", 4.0 / 3}));
+}
+
 TEST(Objectives, DistillationAndGrpoRefuseSettingsThatTheyDoNotUse) {
-  ObjectiveConfig c{.type = ObjectiveType::distill};
+  ObjectiveConfig c = settings(kDistill);
   EXPECT_NE(refusal(c).find("teacher_model_name_or_path"), std::string::npos);
   c.teacher_model_name_or_path = "teacher";
   EXPECT_EQ(refusal(c), "");
   c.alpha = 0.5;
   EXPECT_NE(refusal(c).find("objective.alpha"), std::string::npos);
-  c.loss_type = {LossType::kd};
+  c.loss_type = {"kd"};
   EXPECT_EQ(refusal(c), "");
   c.beta = 0.5;
   EXPECT_NE(refusal(c).find("objective.beta"), std::string::npos);
-  c = {.type = ObjectiveType::grpo};
+  c = settings(kGrpo);
   EXPECT_EQ(refusal(c), "");
   c.ref_model_name_or_path = "other";
   EXPECT_NE(refusal(c).find("has no effect without objective.beta"), std::string::npos);
-  c = {.type = ObjectiveType::grpo};
+  c = settings(kGrpo);
   c.max_completion_length = 9;
   EXPECT_NE(refusal(c).find("dr_grpo"), std::string::npos);
   c.reward_funcs = {RewardCheck::length};
@@ -346,23 +418,21 @@ TEST(Objectives, DistillationAndGrpoRefuseSettingsThatTheyDoNotUse) {
 }
 
 TEST(Objectives, MeaninglessCombinationsOfSettingsAreRefused) {
-  const auto dpo = [](std::vector<LossType> losses) {
-    return ObjectiveConfig{.type = ObjectiveType::dpo, .loss_type = std::move(losses)};
-  };
-  ObjectiveConfig c = dpo({LossType::sigmoid, LossType::sft});
+  const auto dpo = [](const std::vector<std::string>& losses) { return settings(kDpo, losses); };
+  ObjectiveConfig c = dpo({"sigmoid", "sft"});
   c.loss_weights = {1};
   EXPECT_NE(refusal(c).find("objective.loss_weights: 1 of them for 2"), std::string::npos);
-  EXPECT_NE(refusal(dpo({LossType::exo_pair})).find("label_smoothing"), std::string::npos);
+  EXPECT_NE(refusal(dpo({"exo_pair"})).find("label_smoothing"), std::string::npos);
   c = dpo({});
   c.label_smoothing = 0.1;
   EXPECT_NE(refusal(c).find("has no effect"), std::string::npos);
-  c = dpo({LossType::bco_pair});
+  c = dpo({"bco_pair"});
   c.f_divergence_type = FDivergence::forward_kl;
   EXPECT_NE(refusal(c).find("objective.f_divergence_type: forward_kl"), std::string::npos);
-  c = dpo({LossType::aot});
+  c = dpo({"aot"});
   c.use_weighting = true;
   EXPECT_NE(refusal(c).find("use_weighting"), std::string::npos);
-  c = dpo({LossType::robust});
+  c = dpo({"robust"});
   c.label_smoothing = 0.5;
   EXPECT_NE(refusal(c).find("below 0.5"), std::string::npos);
 }

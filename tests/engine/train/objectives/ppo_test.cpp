@@ -8,7 +8,10 @@
 #include <numeric>
 #include <random>
 
+#include "engine/train/objectives/config.h"
 #include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/list.h"
+#include "engine/train/objectives/valuation.h"
 
 namespace ft {
 namespace {
@@ -29,8 +32,8 @@ std::vector<Trajectory> some_answers() {
   return all;
 }
 
-ObjectiveConfig settings() {
-  ObjectiveConfig c{.type = ObjectiveType::ppo};
+PpoSettings settings() {
+  PpoSettings c;
   c.kl_coef = 0.3;
   c.cliprange_reward = 1;
   c.gamma = 0.9;
@@ -38,7 +41,7 @@ ObjectiveConfig settings() {
   return c;
 }
 
-double reward_of(const Trajectory& t, std::size_t i, const ObjectiveConfig& c) {
+double reward_of(const Trajectory& t, std::size_t i, const PpoSettings& c) {
   const double kl = -*c.kl_coef * (t.logps[i] - t.reference[i]);
   return i + 1 < t.logps.size() ? kl : kl + std::clamp(t.score, -*c.cliprange_reward, *c.cliprange_reward);
 }
@@ -46,7 +49,7 @@ double reward_of(const Trajectory& t, std::size_t i, const ObjectiveConfig& c) {
 // A(t) is the sum over later tokens of (gamma lambda)^l delta(t + l).
 TEST(Ppo, AdvantagesAreDiscountedSumsOfErrors) {
   std::vector<Trajectory> all = some_answers();
-  const ObjectiveConfig c = settings();
+  const PpoSettings c = settings();
   evaluate(all, c);
   for (const Trajectory& t : all) {
     const std::size_t n = t.logps.size();
@@ -67,7 +70,7 @@ TEST(Ppo, AdvantagesAreDiscountedSumsOfErrors) {
 // With lambda and gamma 1 a return is the sum of this and all later rewards.
 TEST(Ppo, ReturnsAreSumsOfLaterRewards) {
   std::vector<Trajectory> all = some_answers();
-  ObjectiveConfig c = settings();
+  PpoSettings c = settings();
   c.gamma = c.lam = 1;
   evaluate(all, c);
   for (const Trajectory& t : all)
@@ -80,7 +83,7 @@ TEST(Ppo, ReturnsAreSumsOfLaterRewards) {
 
 TEST(Ppo, WhiteAdvantagesHaveMeanZeroAndDeviationOne) {
   std::vector<Trajectory> all = some_answers(), plain = all;
-  ObjectiveConfig c = settings();
+  PpoSettings c = settings();
   evaluate(plain, c);
   c.whiten_advantages = true;
   evaluate(all, c);
@@ -98,7 +101,7 @@ TEST(Ppo, WhiteAdvantagesHaveMeanZeroAndDeviationOne) {
 // Rewards are whitened as by TRL's masked_whiten(rewards, mask, shift_mean=False).
 TEST(Ppo, WhiteRewardsKeepTheirMean) {
   std::vector<Trajectory> all = some_answers();
-  ObjectiveConfig c = settings();
+  PpoSettings c = settings();
   c.gamma = c.lam = 1;
   c.whiten_rewards = true;
   evaluate(all, c);
@@ -117,8 +120,26 @@ TEST(Ppo, WhiteRewardsKeepTheirMean) {
   EXPECT_NEAR(squares / 7, 1, 1e-6);
 }
 
+// An evaluation's loss is the mean worth, without the answers that have no reward.
+TEST(Ppo, AnEvaluationIsTheMeanWorthOfItsAnswers) {
+  std::vector<Trajectory> all = some_answers();
+  ObjectiveConfig c(&objectives::kPpo);
+  static_cast<PpoSettings&>(c) = settings();
+  const auto valuation = c.type->valuation(c);
+  all[2].score = NAN;
+  double want = 0;
+  for (const std::size_t i : {0, 1, 3}) want += worth_of(all[i], settings()) / 3;
+  EXPECT_NEAR(valuation->loss(all).value(), -want, 1e-12);
+  EXPECT_TRUE(valuation->needs_logps());
+  EXPECT_FALSE(valuation->trains(NAN, true));
+  const Measures figures = valuation->figures(all, 1);
+  ASSERT_EQ(figures.size(), valuation->columns().size());
+  for (std::size_t i = 0; i < figures.size(); ++i) EXPECT_EQ(figures[i].first, valuation->columns()[i]);
+  EXPECT_NEAR(figures.back().second, want, 1e-12);
+}
+
 TEST(Ppo, SlopesAreThoseOfTheLosses) {
-  const ObjectiveConfig c{.type = ObjectiveType::ppo};
+  const ObjectiveConfig c(&objectives::kPpo);
   std::mt19937 random(3);
   std::uniform_real_distribution<double> some(-1, 1);
   Compared rows{.first_target = {0, 12, 40}, .first_answer = {0, 12}, .value = {0, 0}};
@@ -132,7 +153,7 @@ TEST(Ppo, SlopesAreThoseOfTheLosses) {
   }
   const std::vector<float> statistics(4 * 40);
   for (const bool critic : {false, true}) {
-    const auto judge = critic ? make_critic(c) : make_ppo(c);
+    const auto judge = critic ? c.type->critic(c) : c.type->judge(c);
     const auto verdict = [&] { return judge->judge({rows, values, statistics, {}, 0, old}); };
     const Verdict at = verdict();
     EXPECT_EQ(at.columns.size(), judge->columns().size());

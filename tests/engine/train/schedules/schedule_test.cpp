@@ -127,6 +127,9 @@ TEST(Schedule, ArgumentsThatMakeNoSenseAreRefusedByName) {
   refused("warmup_stable_decay", "", ".num_decay_steps: missing: Steps of the decay.");
   refused("warmup_stable_decay", R"({"num_decay_steps": 2, "decay_type": "soft"})",
           ".decay_type: there is no \"soft\"; there are linear, cosine, 1-sqrt");
+  refused("multi_step", "", ".milestones: missing: Steps after which the rate is multiplied by gamma.");
+  refused("multi_step", R"({"milestones": []})", ".milestones: the list is empty");
+  refused("multi_step", R"({"milestones": [3, 3]})", ": multi_step: milestones are not in ascending order");
   refused("WarmupLR", R"({"warmup_num_steps": 0})",
           ".warmup_num_steps: 0 is out of range: it has to be at least 1");
   refused("WarmupDecayLR", "", ".total_num_steps: missing: The last step; auto: the run's.");
@@ -134,6 +137,18 @@ TEST(Schedule, ArgumentsThatMakeNoSenseAreRefusedByName) {
           ".cycle_max_lr: missing: The rate in the middle of the cycle.");
   refused("LRRangeTest", R"({"lr_range_test_step_size": 0})",
           ".lr_range_test_step_size: 0 is out of range: it has to be at least 1");
+}
+
+// Milestones are steps of the run, as in detectron2's WarmupMultiStepLR.
+TEST(Schedule, MilestonesCountFromTheRunsFirstStep) {
+  TrainingConfig t = config_of("multi_step", R"({"milestones": [6, 8], "gamma": 0.5})");
+  t.warmup_steps = 4;
+  t.learning_rate = 1;
+  const auto schedule = make_schedule(t, 12);
+  const double want[] = {0, 0.25, 0.5, 0.75, 1, 1, 0.5, 0.5, 0.25, 0.25, 0.25, 0.25};
+  for (std::int64_t step = 0; step < 12; ++step) EXPECT_EQ(schedule->rate(step), want[step]) << step;
+  t.warmup_steps = 7;
+  EXPECT_NE(mistake(t).find("the first milestone, 6, is in the warm-up of 7 steps"), std::string::npos);
 }
 
 TEST(Schedule, AnOptimizerWithoutBetasHasNoneToCycle) {

@@ -1,0 +1,174 @@
+// REINFORCE with a leave-one-out baseline (Ahmadian et al. 2024), as TRL's RLOOTrainer: an answer's advantage
+// is its reward less the mean reward of the other answers to its prompt. An answer is one action: a ratio to
+// the old policy is of the probabilities of complete answers.
+#include "engine/train/objectives/rloo.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/core/error.h"
+#include "engine/train/objectives/config.h"
+#include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/list.h"
+#include "engine/train/objectives/rollouts.h"
+#include "engine/train/schedules/list.h"
+
+namespace ft {
+namespace {
+
+class Rloo : public Judge {
+ public:
+  explicit Rloo(const ObjectiveConfig& c)
+      : low_(c.low()), high_(c.high()), temperature_(c.temperature.value_or(1)) {}
+
+  std::vector<std::string> columns() const override {
+    return {"entropy", "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean"};
+  }
+  bool needs_statistics() const override { return true; }
+  bool needs_old() const override { return true; }
+  bool counts_columns() const override { return true; }
+  double temperature() const override { return temperature_; }
+  // Returns log p of every target, because an answer's log-probability is their sum.
+  std::vector<double> reference(const Answers& a) const override {
+    std::vector<double> all;
+    for (std::size_t t = 0; t < a.values.size(); ++t) all.push_back(a.logp(t));
+    return all;
+  }
+
+  // An answer's loss is -min(ratio A, clamp(ratio) A) with its advantage A.
+  Verdict judge(const Answers& a) const override {
+    Verdict v(a);
+    double low = 0, high = 0, entropy = 0;
+    for (std::size_t s = 0; s < a.count(); ++s) {
+      const Answers::Range r = a.answer(s);
+      const auto advantage = static_cast<double>(a.rows.value[s]);
+      double ahead = 0;
+      for (std::size_t t = r.begin; t < r.end; ++t) {
+        ahead += a.logp(t) - a.old[t];
+        entropy += a.statistic(t, 0);
+      }
+      const double ratio = std::exp(ahead), plain = ratio * advantage,
+                   clipped = std::clamp(ratio, low_, high_) * advantage;
+      v.loss -= std::min(plain, clipped);
+      v.add_slope(r, plain <= clipped ? -plain : 0);
+      low += ratio < low_ && advantage < 0;
+      high += ratio > high_ && advantage > 0;
+    }
+    const auto rows = static_cast<double>(a.count()), tokens = static_cast<double>(a.values.size());
+    v.columns = {entropy / std::max(1.0, tokens), low / rows, high / rows, (low + high) / rows};
+    v.counts = {tokens, rows, rows, rows};
+    return v;
+  }
+
+ private:
+  double low_, high_, temperature_;
+};
+
+// Rewards less the weighted KL to the reference, compared with those of the other answers to the prompt.
+class LeaveOneOut final : public Valuation {
+ public:
+  explicit LeaveOneOut(const ObjectiveConfig& c)
+      : beta_(c.beta.value_or(kRlooBeta)),
+        range_(c.reward_clip_range),
+        normalizes_(c.normalize_advantages.value_or(false)),
+        masks_(c.mask_truncated_completions.value_or(false)) {}
+
+  bool needs_logps() const override { return beta_ > 0; }
+  bool trains(double, bool ended) const override { return ended || !masks_; }
+  void value(std::span<Trajectory> all, std::int64_t group) const override {
+    std::vector<double> leads = leave_one_out(worth(all), group);
+    if (normalizes_) {
+      const auto [mean, deviation] = mean_and_deviation(leads);
+      for (double& lead : leads) lead = (lead - mean) / (deviation + 1e-4);
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) all[i].advantage = std::isnan(leads[i]) ? 0 : leads[i];
+  }
+  std::vector<std::string> columns() const override {
+    std::vector<std::string> all{"reward", "reward_std", "frac_reward_zero_std"};
+    if (beta_ > 0) all.emplace_back("kl");
+    return all;
+  }
+  Measures figures(std::span<const Trajectory> all, std::int64_t group) const override {
+    const auto [mean, deviation] = mean_and_deviation(rewards_of(all));
+    Measures figures{{"reward", mean},
+                     {"reward_std", deviation},
+                     {"frac_reward_zero_std", reward_figures(worth(all), group, ScaleRewards::group)[2]}};
+    if (beta_ > 0) figures.emplace_back("kl", kl_of_token(all));
+    return figures;
+  }
+
+ private:
+  std::vector<double> worth(std::span<const Trajectory> all) const {
+    std::vector<double> rewards = rewards_of(all);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!range_.empty() && !std::isnan(rewards[i]))
+        rewards[i] = std::clamp(rewards[i], range_[0], range_[1]);
+      if (beta_ > 0) rewards[i] -= beta_ * all[i].kl();
+    }
+    return rewards;
+  }
+  static double kl_of_token(std::span<const Trajectory> all) {
+    double sum = 0, tokens = 0;
+    for (const Trajectory& t : all) {
+      sum += t.kl();
+      tokens += static_cast<double>(t.logps.size());
+    }
+    return sum / std::max(1.0, tokens);
+  }
+
+  double beta_;
+  std::vector<double> range_;
+  bool normalizes_, masks_;
+};
+
+void check_rloo(const ObjectiveConfig& c, const Refuse& refuse) {
+  require_rewards(c, refuse);
+  if (c.beta == 0 && c.ref_model_name_or_path)
+    refuse("objective.ref_model_name_or_path: has no effect with objective.beta=0");
+  if (c.epsilon.value_or(0) > 1) refuse("objective.epsilon: is at most 1");
+  const std::vector<double>& range = c.reward_clip_range;
+  if (!range.empty() && (range.size() != 2 || range[0] >= range[1]))
+    refuse("objective.reward_clip_range: is two numbers, the least and the most, such as [-1, 1]");
+  check_rewards(c, refuse);
+}
+
+ObjectiveNeeds needs_of_rloo(const ObjectiveConfig& c) {
+  const std::int64_t group = c.num_generations.value_or(2);
+  return {.reference = c.beta.value_or(kRlooBeta) > 0,
+          .generates = true,
+          .group = group,
+          .group_eval = c.num_generations_eval.value_or(group)};
+}
+
+std::unique_ptr<Judge> make_rloo(const ObjectiveConfig& c) { return std::make_unique<Rloo>(c); }
+
+std::unique_ptr<const Valuation> value_by_leaving_one_out(const ObjectiveConfig& c) {
+  return std::make_unique<LeaveOneOut>(c);
+}
+
+}  // namespace
+
+std::vector<double> leave_one_out(const std::vector<double>& rewards, std::int64_t group) {
+  const auto n = static_cast<std::size_t>(group);
+  std::vector<double> leads;
+  for (std::size_t i = 0; i < rewards.size(); ++i) {
+    double others = 0, count = 0;
+    for (std::size_t k = i / n * n; k < i / n * n + n; ++k)
+      if (k != i && !std::isnan(rewards[k])) others += rewards[k], ++count;
+    leads.push_back(rewards[i] - others / count);
+  }
+  return leads;
+}
+
+const ObjectiveKind objectives::kRloo{
+    .name = "rloo",
+    .rate = {1e-6, 1e-6, &schedules::kLinear},
+    .rows = ObjectiveRows::rollouts,
+    .settings = settings_of<BetaSetting, ReferenceSetting, TemperatureSetting, GroupSettings, ClipSettings,
+                            RlooSettings, AnswerRewards, AnswerGeneration>,
+    .check = check_rloo,
+    .needs = needs_of_rloo,
+    .judge = make_rloo,
+    .valuation = value_by_leaving_one_out};
+
+}  // namespace ft

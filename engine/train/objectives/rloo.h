@@ -1,0 +1,28 @@
+// Settings of REINFORCE with a leave-one-out baseline.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "engine/core/rules.h"
+
+namespace ft {
+
+inline constexpr double kRlooBeta = 0.05;  // default of objective.beta
+
+struct RlooSettings {
+  std::optional<bool> normalize_advantages;
+  std::vector<double> reward_clip_range;
+
+  void fields(auto& f) {
+    f("normalize_advantages", normalize_advantages,
+      "rloo: bring the advantages of a generation to mean 0 and deviation 1; null: false.");
+    f("reward_clip_range", reward_clip_range,
+      "rloo: rewards of answers are cut to this range, [least, most]; null: they are not.", or_null());
+  }
+};
+
+// Returns each reward less the mean of the other rewards of its group. NaN: no reward, or no other.
+std::vector<double> leave_one_out(const std::vector<double>& rewards, std::int64_t group);
+
+}  // namespace ft
