@@ -71,7 +71,7 @@ std::string endpoint() {
 
 // Returns the file of trusted authorities: a variable's, else the system's.
 std::string certificates() {
-  if (std::string given = first_variable({"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"});
+  if (std::string given = first_variable({"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"});
       !given.empty())
     return home_expanded(given);
   std::error_code none;

@@ -9,6 +9,17 @@ namespace ft::hub {
 namespace {
 
 constexpr int kMostRedirects = 10;
+constexpr std::size_t kMostIgnored = std::size_t{1} << 20;  // bytes of a body that is not needed
+
+// Returns a sink that appends bytes to `text` (null: ignores them), and throws UserError (input) if there are
+// more than `most`.
+HttpSink limited(const std::string& url, std::size_t most, std::string* text = nullptr) {
+  return [=, count = std::size_t{0}](const HttpHead&, std::string_view part) mutable {
+    count += part.size();
+    if (count > most) throw UserError(Exit::input, str(url, ": the answer is larger than ", most, " bytes"));
+    if (text) text->append(part);
+  };
+}
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -56,10 +67,11 @@ HttpHead Client::send(HttpRequest request, const HttpSink& sink) {
   for (int hop = 0; hop <= kMostRedirects; ++hop) {
     const std::string at = origin_of(request.url);
     request.token = at == home ? access_.token : "";
+    const HttpSink ignored = limited(at, kMostIgnored);
     HttpHead reply;
     try {
       reply = http_.send(request, [&](const HttpHead& head, std::string_view part) {
-        if (head.status == 200 || head.status == 206) sink(head, part);
+        (head.status == 200 || head.status == 206 ? sink : ignored)(head, part);
       });
     } catch (const ConnectionFailed& e) {
       throw Trouble(str(at, ": ", e.what()));
@@ -78,11 +90,7 @@ Listing Client::listing() {
   std::string text;
   const std::string url = api_url(name_.kind);
   try {
-    send({.url = url}, [&](const HttpHead&, std::string_view part) {
-      text += part;
-      if (text.size() > kMostListing)
-        throw UserError(Exit::input, str(url, ": the list of files is larger than ", kMostListing, " bytes"));
-    });
+    send({.url = url}, limited(url, kMostListing, &text));
   } catch (const RepositoryMissing& missing) {
     const bool model = name_.kind == HubKind::model;
     if (!exists_as(model ? HubKind::dataset : HubKind::model)) throw;
@@ -96,7 +104,7 @@ Listing Client::listing() {
 // Returns true if the hub has the id as this kind.
 bool Client::exists_as(HubKind kind) {
   try {
-    send({.url = api_url(kind)}, [](const HttpHead&, std::string_view) {});
+    send({.url = api_url(kind)}, limited(access_.endpoint, kMostListing));
     return true;
   } catch (const UserError&) {
     return false;
@@ -105,7 +113,7 @@ bool Client::exists_as(HubKind kind) {
 
 RemoteFile Client::describe(const std::string& commit, const std::string& path) {
   const std::string url = file_url(commit, path);
-  const HttpHead reply = send({.head = true, .url = url}, [](const HttpHead&, std::string_view) {});
+  const HttpHead reply = send({.head = true, .url = url}, limited(url, kMostIgnored));
   const std::string& linked = reply.field("x-linked-etag");
   RemoteFile file{path, size_in(reply), name_of_etag(linked.empty() ? reply.field("etag") : linked)};
   if (file.size < 0 || file.size > kMostBytes || file.hash.empty())

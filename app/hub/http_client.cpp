@@ -181,8 +181,9 @@ std::string resolved_url(const std::string& base, const std::string& location) {
 std::string origin_of(const std::string& url) {
   const Url parts(curl_url());
   if (curl_url_set(parts.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return "";
+  const std::string port = part_of(parts.get(), CURLUPART_PORT, CURLU_NO_DEFAULT_PORT);
   return part_of(parts.get(), CURLUPART_SCHEME) + "://" + lower_case(part_of(parts.get(), CURLUPART_HOST)) +
-         ":" + part_of(parts.get(), CURLUPART_PORT, CURLU_DEFAULT_PORT);
+         (port.empty() ? "" : ":" + port);
 }
 
 std::string percent_encoded(std::string_view text, std::string_view keep) {

@@ -57,7 +57,7 @@ std::unique_ptr<HttpClient> make_http_client(HttpOptions);
 
 // Returns the address that a Location field names, which may be relative to `base`; empty if it is none.
 std::string resolved_url(const std::string& base, const std::string& location);
-// Returns scheme, host and port: "https://huggingface.co:443".
+// Returns scheme, host and port: "https://huggingface.co". The usual port is left out.
 std::string origin_of(const std::string& url);
 // Returns the text with all but letters, digits and "-._~" as %XX; `keep` lists further characters to keep.
 std::string percent_encoded(std::string_view text, std::string_view keep = "");

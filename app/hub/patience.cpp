@@ -12,13 +12,12 @@
 namespace ft::hub {
 namespace {
 
-constexpr int kMostFailures = 6;
 constexpr double kLongestWait = 600;  // seconds
 
 }  // namespace
 
-Patience::Patience(std::chrono::milliseconds first, std::function<bool()> stop)
-    : first_(first), stop_(std::move(stop)) {}
+Patience::Patience(std::chrono::milliseconds first, std::function<bool()> stop, int most)
+    : first_(first), stop_(std::move(stop)), most_(most) {}
 
 void Patience::wait(const Trouble& trouble) {
   using Clock = std::chrono::steady_clock;
@@ -26,7 +25,7 @@ void Patience::wait(const Trouble& trouble) {
   if (trouble.wait && *trouble.wait > kLongestWait)
     throw UserError(Exit::peer_lost,
                     str(trouble.what(), "; it asks to wait ", show::duration(*trouble.wait), kGoOn));
-  if (++failures_ >= kMostFailures)
+  if (++failures_ >= most_)
     throw UserError(Exit::peer_lost, str(trouble.what(), ", ", failures_, " times in a row", kGoOn));
   const double usual = static_cast<double>(first_.count()) / 1000 * std::exp2(failures_ - 1);
   const std::chrono::duration<double> span(std::max(usual, trouble.wait.value_or(0)));

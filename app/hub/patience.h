@@ -18,19 +18,19 @@ struct Trouble : std::runtime_error {
 class Patience {
  public:
   // `first`: the wait after a first failure; each further failure in a row doubles it. `stop` is asked
-  // while waiting.
-  Patience(std::chrono::milliseconds first, std::function<bool()> stop);
+  // while waiting. `most`: failures in a row that are too many.
+  Patience(std::chrono::milliseconds first, std::function<bool()> stop, int most = 6);
 
   // Call when bytes arrive: failures are counted anew.
   void progressed() { failures_ = 0; }
-  // Waits before the next attempt. Throws UserError (peer_lost) after the sixth failure in a row or if the
-  // server asks to wait for more than ten minutes, and Stopped.
+  // Waits before the next attempt. Throws UserError (peer_lost) after too many failures in a row or if
+  // the server asks to wait for more than ten minutes, and Stopped.
   void wait(const Trouble& trouble);
 
  private:
   std::chrono::milliseconds first_;
   std::function<bool()> stop_;
-  int failures_ = 0;
+  int most_, failures_ = 0;
 };
 
 }  // namespace ft::hub

@@ -5,7 +5,7 @@
 #include <condition_variable>
 #include <iostream>
 #include <mutex>
-#include <numeric>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -57,11 +57,16 @@ class Pull {
 
   // Calls a function until it succeeds.
   auto patiently(const auto& attempt) {
-    for (Patience patience(limits_.pause, [this] { return stopping(); });;) {
+    constexpr int kMost = 4;
+    std::string noted;
+    Patience patience(
+        limits_.pause, [this] { return stopping(); }, kMost);
+    for (;;) {
       try {
         return attempt();
       } catch (const Trouble& trouble) {
-        screen_.line(str(trouble.what(), "; trying again"));
+        if (noted != trouble.what()) screen_.line(str(trouble.what(), "; trying again"));
+        noted = trouble.what();
         patience.wait(trouble);
       }
     }
@@ -102,15 +107,28 @@ class Pull {
     if (wanted_.empty()) return;
     repository_.create();
     screen_.line(begin_line(name_.id, std::ssize(wanted_), bytes_ - progress_.there));
-    const auto count = std::min<std::size_t>(static_cast<std::size_t>(limits_.connections), wanted_.size());
     {
-      std::vector<std::jthread> threads;
-      for (running_ = static_cast<int>(count); threads.size() < count;)
-        threads.emplace_back([this] { work(); });
+      const std::vector<std::jthread> threads = start();
       watch();
     }
     if (error_) std::rethrow_exception(error_);
     if (signals_.asked()) throw Stopped();
+  }
+
+  // Starts as many threads as there are connections and wanted files, or as the system allows.
+  std::vector<std::jthread> start() {
+    const auto count = std::min(static_cast<std::size_t>(limits_.connections), wanted_.size());
+    std::vector<std::jthread> threads;
+    const std::lock_guard lock(mutex_);
+    try {
+      while (threads.size() < count) {
+        threads.emplace_back([this] { work(); });
+        ++running_;
+      }
+    } catch (const std::system_error& e) {
+      if (threads.empty()) throw UserError(Exit::hardware, str("cannot start a thread: ", e.what()));
+    }
+    return threads;
   }
 
   // Fetches one file after another, in a thread.

@@ -51,6 +51,21 @@ void link_files(const fs::path& folder, const std::vector<RemoteFile>& files) {
   }
 }
 
+// Makes a new snapshot with its links. Returns false if there is one, perhaps since a moment ago.
+bool appears_with(const fs::path& snapshot, const std::vector<RemoteFile>& files) {
+  if (path_exists(snapshot.string())) return false;
+  create_folders(snapshot.parent_path());
+  try {
+    StagedFolder staged(snapshot.string());
+    link_files(staged.path(), files);
+    staged.commit();
+    return true;
+  } catch (const UserError&) {
+    if (!path_exists(snapshot.string())) throw;
+    return false;
+  }
+}
+
 // Returns a descriptor that holds the file's lock; -1: another process holds it.
 int try_lock(const fs::path& file) {
   constexpr mode_t kGroupToo = 0664;
@@ -92,14 +107,7 @@ void Repository::create() const {
 
 fs::path Repository::publish(const Listing& listing, const std::string& revision) const {
   const fs::path snapshot = folder_ / "snapshots" / listing.commit;
-  if (path_exists(snapshot.string())) {
-    link_files(snapshot, listing.files);
-  } else {
-    create_folders(snapshot.parent_path());
-    StagedFolder staged(snapshot.string());
-    link_files(staged.path(), listing.files);
-    staged.commit();
-  }
+  if (!appears_with(snapshot, listing.files)) link_files(snapshot, listing.files);
   if (revision == listing.commit) return snapshot;
   const fs::path reference = folder_ / "refs" / revision;
   create_folders(reference.parent_path());

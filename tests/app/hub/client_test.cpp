@@ -51,7 +51,7 @@ TEST_F(HubClient, AsksForWhatTheNameSays) {
 TEST_F(HubClient, NoRedirectLeavesEncryption) {
   http.heads = {{.status = 302, .fields = {{"location", "http://hub.example/x"}}}};
   EXPECT_EQ(refused(Exit::input),
-            "https://hub.example:443: redirects to http://hub.example:80, which is not encrypted");
+            "https://hub.example: redirects to http://hub.example, which is not encrypted");
   EXPECT_EQ(http.requests.size(), 1u);
 }
 
@@ -96,7 +96,8 @@ TEST_F(HubClient, AFileIsDescribedByTheRedirectToIt) {
 }
 
 TEST(HubHttp, Addresses) {
-  EXPECT_EQ(origin_of("https://HuggingFace.co/x?y"), "https://huggingface.co:443");
+  EXPECT_EQ(origin_of("https://HuggingFace.co/x?y"), "https://huggingface.co");
+  EXPECT_EQ(origin_of("https://huggingface.co:443"), "https://huggingface.co");
   EXPECT_EQ(origin_of("http://me:secret@localhost:8080/x"), "http://localhost:8080");
   EXPECT_EQ(resolved_url("https://a.b/c/d", "/e?f=1"), "https://a.b/e?f=1");
   EXPECT_EQ(resolved_url("https://a.b/c/d", "//e.f/g"), "https://e.f/g");

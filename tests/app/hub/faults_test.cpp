@@ -1,9 +1,11 @@
 // Everything that can go wrong on the way: broken connections, wrong contents, refusals, full disks.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -132,10 +134,11 @@ TEST_F(PullFaults, AWaitTooLongEndsThePull) {
   EXPECT_NE(refused(Exit::peer_lost).find("it asks to wait 2h00m"), std::string::npos);
 }
 
-TEST_F(PullFaults, AServerThatFailsIsLeftAfterSixTries) {
+TEST_F(PullFaults, AServerThatFailsIsLeftAfterSomeTries) {
   server.alter = [](const Asked&, Answer& answer) { answer = {.status = 503}; };
-  EXPECT_NE(refused(Exit::peer_lost).find("the server is busy (503), 6 times in a row"), std::string::npos);
-  EXPECT_EQ(server.asked().size(), 6u);
+  EXPECT_NE(refused(Exit::peer_lost).find("the server is busy (503), 4 times in a row"), std::string::npos);
+  EXPECT_EQ(server.asked().size(), 4u);
+  EXPECT_EQ(std::count(shown.begin(), shown.end(), '\n'), 1) << shown;
 }
 
 TEST_F(PullFaults, NoServerAtAll) {
@@ -238,7 +241,28 @@ TEST_F(PullFaults, AnEndlessListingIsCutOff) {
   server.alter = [&](const Asked& asked, Answer& answer) {
     if (asked.path.starts_with("/api/")) answer.body.assign((std::size_t{64} << 20) + 1, ' ');
   };
-  EXPECT_NE(refused(Exit::input).find("the list of files is larger than"), std::string::npos);
+  EXPECT_NE(refused(Exit::input).find("the answer is larger than"), std::string::npos);
+}
+
+TEST_F(PullFaults, AnEndlessRefusalIsCutOff) {
+  server.alter = [&](const Asked&, Answer& answer) {
+    answer = {.status = 404, .body = std::string(std::size_t{2} << 20, ' ')};
+  };
+  EXPECT_NE(refused(Exit::input).find("the answer is larger than"), std::string::npos);
+}
+
+TEST_F(PullFaults, AFullDiskLeavesAPartThatIsContinued) {
+  struct rlimit usual {};
+  getrlimit(RLIMIT_FSIZE, &usual);
+  const struct rlimit small { 100'000, usual.rlim_max };
+  const auto before = std::signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &small);
+  const std::string message = error_of(Exit::storage, [&] { pull(); });
+  setrlimit(RLIMIT_FSIZE, &usual);
+  std::signal(SIGXFSZ, before);
+  EXPECT_NE(message.find("cannot be written: File too large"), std::string::npos) << message;
+  EXPECT_EQ(fs::file_size(part(kModel)), 100'000u);
+  EXPECT_EQ(pull().received, 200'000);
 }
 
 TEST_F(PullFaults, APageThatIsNoHub) {
