@@ -9,12 +9,15 @@
 namespace ft {
 namespace {
 
-// Returns the names in a configuration that may be ids.
+// Returns the names in a configuration that may be ids: models, tokenizers, data sets.
 std::vector<HubName> names_in(const RunConfig& config) {
   const BaseModelConfig& m = config.model;
   std::vector<HubName> names{{HubKind::model, m.model_name_or_path, m.revision.value_or("main")}};
-  if (m.tokenizer_name_or_path && m.tokenizer_name_or_path != m.model_name_or_path)
-    names.push_back({HubKind::model, *m.tokenizer_name_or_path});
+  const ObjectiveConfig& o = config.objective;
+  for (const auto* model :
+       {&m.tokenizer_name_or_path, &o.ref_model_name_or_path, &o.teacher_model_name_or_path,
+        &o.reward_model_name_or_path, &o.value_model_name_or_path})
+    if (*model && **model != m.model_name_or_path) names.push_back({HubKind::model, **model});
   for (const auto* list : {&config.data.datasets, &config.data.eval_datasets})
     for (const DatasetConfig& dataset : *list)
       names.push_back({HubKind::dataset, dataset.path, dataset.revision.value_or("main")});
