@@ -98,7 +98,10 @@ Listing Client::listing() {
         Exit::input,
         str(name_.id, model ? " is a data set: ft pull --dataset " : " is a model: ft pull ", name_.id));
   }
-  return parse_listing(text, url);
+  Listing listing = parse_listing(text, url);
+  if (is_sha1(name_.revision) && listing.commit != name_.revision)
+    throw UserError(Exit::input, str(url, ": lists another commit, ", listing.commit));
+  return listing;
 }
 
 // Returns true if the hub has the id as this kind.

@@ -153,7 +153,6 @@ void fetch(const Fetching& f, const RemoteFile& file) {
     f.progress.there += file.size;
   else
     Download(f, file).run();
-  ++f.progress.files;
 }
 
 }  // namespace ft::hub

@@ -20,7 +20,6 @@ class Progress {
  public:
   std::atomic<std::int64_t> there = 0;     // bytes on disk, of all files
   std::atomic<std::int64_t> received = 0;  // bytes that came over the network
-  std::atomic<std::int64_t> files = 0;     // complete files
 
   void note(const std::string& text);
   std::vector<std::string> take_notes();  // notes since the last call

@@ -1,6 +1,8 @@
 #include "app/hub/http_client.h"
 
 #include <curl/curl.h>
+#include <pthread.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <array>
@@ -89,6 +91,27 @@ int on_progress(void* exchange, curl_off_t, curl_off_t, curl_off_t, curl_off_t) 
   return stop && stop() ? 1 : 0;
 }
 
+// Keeps SIGPIPE from this thread: TLS raises it when a server has closed the connection, and a pull would take
+// it for a closed output.
+class WithoutBrokenPipes {
+ public:
+  WithoutBrokenPipes() {
+    sigemptyset(&pipe_);
+    sigaddset(&pipe_, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~WithoutBrokenPipes() {
+    const timespec now{};
+    if (sigismember(&before_, SIGPIPE) == 0) sigtimedwait(&pipe_, nullptr, &now);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  WithoutBrokenPipes(const WithoutBrokenPipes&) = delete;
+  WithoutBrokenPipes& operator=(const WithoutBrokenPipes&) = delete;
+
+ private:
+  sigset_t pipe_{}, before_{};
+};
+
 class CurlClient final : public HttpClient {
  public:
   explicit CurlClient(HttpOptions options) : options_(std::move(options)) {
@@ -101,7 +124,10 @@ class CurlClient final : public HttpClient {
     Exchange exchange{sink, options_.stop};
     std::array<char, CURL_ERROR_SIZE> detail{};
     const List fields = prepare(request, exchange, detail.data());
-    const CURLcode code = curl_easy_perform(handle_.get());
+    const CURLcode code = [this] {
+      const WithoutBrokenPipes quiet;
+      return curl_easy_perform(handle_.get());
+    }();
     curl_easy_reset(handle_.get());  // keeps the connections; forgets the token and pointers of this call
     if (exchange.failed) std::rethrow_exception(exchange.failed);
     if (code != CURLE_OK) fail(code, detail[0] ? detail.data() : curl_easy_strerror(code));

@@ -22,7 +22,7 @@ struct Listing {
 };
 
 inline constexpr std::size_t kMostListing = std::size_t{64} << 20;  // bytes
-inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;   // of a file
+inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;   // of a file, and of all
 
 // Parses the API's answer. `source` names it in messages. Throws UserError (input) if it is no listing, a
 // name leaves the folder, or two files cannot lie beside each other.

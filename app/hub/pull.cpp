@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <iostream>
 #include <mutex>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -83,17 +84,24 @@ class Pull {
         file = patiently([&] { return client.describe(listing_.commit, file.path); });
     std::stable_sort(listing_.files.begin(), listing_.files.end(),
                      [](const RemoteFile& a, const RemoteFile& b) { return a.size < b.size; });
-    for (const RemoteFile& file : listing_.files) bytes_ += file.size;
+    for (const RemoteFile& file : listing_.files)
+      if ((bytes_ += file.size) > kMostBytes)
+        throw UserError(Exit::input,
+                        str(name_.id, ": its files have more than ", show::file_size(kMostBytes)));
   }
 
+  // Finds the files that are not there; two with the same contents are one. Throws UserError (storage) if the
+  // disk has too little space for them.
   void check_room() {
     std::int64_t missing = 0;
+    std::set<std::string> hashes;
     for (const RemoteFile& file : listing_.files) {
-      missing += repository_.missing(file);
-      if (repository_.has(file))
-        progress_.there += file.size, ++progress_.files;
-      else
+      if (repository_.has(file) || !hashes.insert(file.hash).second) {
+        progress_.there += file.size;
+      } else {
         wanted_.push_back(&file);
+        missing += repository_.missing(file);
+      }
     }
     const auto free = free_bytes(access_.cache.string());
     if (free && missing > *free)

@@ -226,6 +226,28 @@ TEST_F(PullFaults, TheDiskIsAskedBeforeTheFirstFile) {
   EXPECT_EQ(server.asked().size(), 1u);
 }
 
+TEST_F(PullFaults, SizesThatNoDiskHasAreNotAdded) {
+  server.alter = [&](const Asked& asked, Answer& answer) {
+    if (!asked.path.starts_with("/api/")) return;
+    Json json = Json::parse(answer.body);
+    for (int i = 0; i < 9000; ++i)
+      json["siblings"].push_back({{"rfilename", str("model-", i, ".safetensors")},
+                                  {"size", std::int64_t{1} << 50},
+                                  {"blobId", std::string(40, 'e')}});
+    answer.body = json.dump();
+  };
+  EXPECT_EQ(refused(Exit::input), "org/tiny: its files have more than 1,126 TB");
+}
+
+TEST_F(PullFaults, AnotherCommitThanThatAskedForIsRefused) {
+  name.revision = std::string(40, 'a');
+  server.alter = [&](const Asked& asked, Answer& answer) {
+    if (asked.path.starts_with("/api/"))
+      answer.body = R"({"sha": ")" + std::string(40, 'b') + R"(", "siblings": []})";
+  };
+  EXPECT_NE(refused(Exit::input).find("lists another commit"), std::string::npos);
+}
+
 TEST_F(PullFaults, AHostileListingReachesNothing) {
   server.alter = [&](const Asked& asked, Answer& answer) {
     if (!asked.path.starts_with("/api/")) return;

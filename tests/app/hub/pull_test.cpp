@@ -89,6 +89,12 @@ TEST_F(Pull, PatternsChooseAsTheHubsToolsDo) {
             std::string::npos);
 }
 
+TEST_F(Pull, FilesWithTheSameContentsAreFetchedOnce) {
+  served("adapter_model.safetensors") = served("model.safetensors");
+  EXPECT_EQ(pull().received, 300'010);
+  EXPECT_EQ(shown.find("waiting"), std::string::npos) << shown;
+}
+
 TEST_F(Pull, AFileOfNoBytes) {
   served("merges.txt").contents = "";
   EXPECT_TRUE(fs::exists(pull().folder / "merges.txt"));
