@@ -91,8 +91,8 @@ int on_progress(void* exchange, curl_off_t, curl_off_t, curl_off_t, curl_off_t) 
   return stop && stop() ? 1 : 0;
 }
 
-// Keeps SIGPIPE from this thread: TLS raises it when a server has closed the connection, and a pull would take
-// it for a closed output.
+// Keeps SIGPIPE from this thread: TLS raises it when a server has closed the connection, and a pull would
+// take it for a closed output.
 class WithoutBrokenPipes {
  public:
   WithoutBrokenPipes() {

@@ -1,4 +1,4 @@
-// Everything that can go wrong on the way: broken connections, wrong contents, refusals, full disks.
+// Everything that can go wrong on the way: broken connections, wrong contents, busy servers, full disks.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -165,114 +165,6 @@ TEST_F(PullFaults, AnAddressOfTheHubThatHasExpiredIsAskedForAgain) {
   EXPECT_EQ(server.asked_for("/" + kModel).size(), 2u);
 }
 
-TEST_F(PullFaults, AMissingRepository) {
-  name.id = "org/absent";
-  EXPECT_EQ(refused(Exit::input), access.endpoint +
-                                      "/org/absent: the hub has no such model, or it is private; check the "
-                                      "name, or log in with hf auth login, or put a token into HF_TOKEN");
-  access.token = "hf_secretsecret";
-  access.token_source = "HF_TOKEN";
-  EXPECT_NE(refused(Exit::input).find("use a token that may read it (now: HF_TOKEN)"), std::string::npos);
-}
-
-TEST_F(PullFaults, ADataSetThatWasTakenForAModel) {
-  server.repositories["datasets/org/rows"].files["train.jsonl"] = {"{}\n"};
-  name.id = "org/rows";
-  EXPECT_EQ(refused(Exit::input), "org/rows is a data set: ft pull --dataset org/rows");
-  name = {HubKind::dataset, "org/tiny"};
-  EXPECT_EQ(refused(Exit::input), "org/tiny is a model: ft pull org/tiny");
-}
-
-TEST_F(PullFaults, AMissingRevision) {
-  name.revision = "v2";
-  EXPECT_NE(refused(Exit::input).find("/org/tiny: has no revision v2"), std::string::npos);
-}
-
-TEST_F(PullFaults, AGatedRepository) {
-  server.alter = [](const Asked& asked, Answer& answer) {
-    if (!asked.path.starts_with("/api/")) answer = refusal(403, "GatedRepo", "Access to model is restricted");
-  };
-  EXPECT_EQ(refused(Exit::mismatch),
-            "org/tiny is gated: accept its conditions at " + access.endpoint +
-                "/org/tiny, and log in with hf auth login, or put a token into HF_TOKEN");
-  access.token = "hf_secretsecret";
-  access.token_source = "/home/me/token";
-  EXPECT_NE(refused(Exit::mismatch).find("with the account of the token in /home/me/token"),
-            std::string::npos);
-}
-
-TEST_F(PullFaults, ATokenThatTheHubRefuses) {
-  server.token = "hf_right";
-  access.token = "hf_wrongwrong";
-  access.token_source = "HF_TOKEN";
-  EXPECT_EQ(refused(Exit::mismatch), "the hub refuses the token in HF_TOKEN; make another one at " +
-                                         access.endpoint + "/settings/tokens");
-}
-
-TEST_F(PullFaults, OtherRefusalsSayWhatTheServerSaid) {
-  server.alter = [](const Asked&, Answer& answer) { answer = refusal(451, "", "not\x1b[31m here"); };
-  EXPECT_NE(refused(Exit::input).find("answers with status 451: not\\x1b[31m here"), std::string::npos);
-}
-
-TEST_F(PullFaults, TheDiskIsAskedBeforeTheFirstFile) {
-  server.alter = [&](const Asked& asked, Answer& answer) {
-    if (!asked.path.starts_with("/api/")) return;
-    Json json = Json::parse(answer.body);
-    for (Json& entry : json["siblings"])
-      if (entry["rfilename"] == kModel) entry["lfs"]["size"] = std::int64_t{1} << 49;
-    answer.body = json.dump();
-  };
-  EXPECT_NE(refused(Exit::storage).find("org/tiny: 563 TB are to be fetched, and "), std::string::npos);
-  EXPECT_EQ(server.asked().size(), 1u);
-}
-
-TEST_F(PullFaults, SizesThatNoDiskHasAreNotAdded) {
-  server.alter = [&](const Asked& asked, Answer& answer) {
-    if (!asked.path.starts_with("/api/")) return;
-    Json json = Json::parse(answer.body);
-    for (int i = 0; i < 9000; ++i)
-      json["siblings"].push_back({{"rfilename", str("model-", i, ".safetensors")},
-                                  {"size", std::int64_t{1} << 50},
-                                  {"blobId", std::string(40, 'e')}});
-    answer.body = json.dump();
-  };
-  EXPECT_EQ(refused(Exit::input), "org/tiny: its files have more than 1,126 TB");
-}
-
-TEST_F(PullFaults, AnotherCommitThanThatAskedForIsRefused) {
-  name.revision = std::string(40, 'a');
-  server.alter = [&](const Asked& asked, Answer& answer) {
-    if (asked.path.starts_with("/api/"))
-      answer.body = R"({"sha": ")" + std::string(40, 'b') + R"(", "siblings": []})";
-  };
-  EXPECT_NE(refused(Exit::input).find("lists another commit"), std::string::npos);
-}
-
-TEST_F(PullFaults, AHostileListingReachesNothing) {
-  server.alter = [&](const Asked& asked, Answer& answer) {
-    if (!asked.path.starts_with("/api/")) return;
-    Json json = Json::parse(answer.body);
-    json["siblings"][0]["rfilename"] = "../../../escaped.json";
-    answer.body = json.dump();
-  };
-  EXPECT_NE(refused(Exit::input).find("a name must stay in its folder"), std::string::npos);
-  EXPECT_FALSE(fs::exists(access.cache));
-}
-
-TEST_F(PullFaults, AnEndlessListingIsCutOff) {
-  server.alter = [&](const Asked& asked, Answer& answer) {
-    if (asked.path.starts_with("/api/")) answer.body.assign((std::size_t{64} << 20) + 1, ' ');
-  };
-  EXPECT_NE(refused(Exit::input).find("the answer is larger than"), std::string::npos);
-}
-
-TEST_F(PullFaults, AnEndlessRefusalIsCutOff) {
-  server.alter = [&](const Asked&, Answer& answer) {
-    answer = {.status = 404, .body = std::string(std::size_t{2} << 20, ' ')};
-  };
-  EXPECT_NE(refused(Exit::input).find("the answer is larger than"), std::string::npos);
-}
-
 TEST_F(PullFaults, AFullDiskLeavesAPartThatIsContinued) {
   struct rlimit usual {};
   getrlimit(RLIMIT_FSIZE, &usual);
@@ -285,11 +177,6 @@ TEST_F(PullFaults, AFullDiskLeavesAPartThatIsContinued) {
   EXPECT_NE(message.find("cannot be written: File too large"), std::string::npos) << message;
   EXPECT_EQ(fs::file_size(part(kModel)), 100'000u);
   EXPECT_EQ(pull().received, 200'000);
-}
-
-TEST_F(PullFaults, APageThatIsNoHub) {
-  server.alter = [](const Asked&, Answer& answer) { answer.body = "<html>Please log in</html>"; };
-  EXPECT_NE(refused(Exit::input).find("not JSON"), std::string::npos);
 }
 
 TEST_F(PullFaults, AFolderThatCannotBeWritten) {
