@@ -12,6 +12,7 @@ POSIX = re.compile(r"^(sys/|netinet/|arpa/)|^(fcntl|unistd|sched|glob|netdb|time
 THIRD_PARTY = {
     "app": "nlohmann",
     "app/commands": "CLI",
+    "app/hub/http_client.cpp": "curl/curl.h",
     "app/serve/http.cpp": "httplib.h",
     "bench": "nlohmann",
     "data": "nlohmann",
@@ -36,6 +37,7 @@ THIRD_PARTY = {
     "lora/matching.cpp": "pcre2.h",
     "models": "nlohmann",
     "tests": "gtest nlohmann immintrin.h",
+    "tests/app/hub/hub_server.cpp": "httplib.h",
     "tests/engine/cuda/nccl_abi.cpp": "nccl.h",
     "tests/life/file_faults.cpp": "liburing.h",
 }

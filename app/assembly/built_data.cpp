@@ -3,7 +3,7 @@
 #include "app/assembly/family.h"
 #include "app/assembly/reward_model.h"
 #include "app/assembly/vocabulary.h"
-#include "app/config/hub_folders.h"
+#include "app/hub/access.h"
 #include "data/batches/sample_reader.h"
 #include "data/efficiency/sampler.h"
 #include "data/efficiency/schedule.h"
@@ -119,7 +119,7 @@ LoadContext load_context(const RunConfig& config, std::int64_t vocab_size,
                         return **tokenizer;
                       },
                       .tokenizer_path = config.model.tokenizer(),
-                      .hub = hub_cache()};
+                      .hub = hub::cache_folder()};
   const auto decoder = read_decoder_tokens(join_path(config.model.folder(), "config.json"));
   if (decoder) context.seq2seq = {decoder->start, decoder->pad, decoder->end};
   context.rows = wanted_rows(config.objective);

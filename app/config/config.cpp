@@ -5,6 +5,7 @@
 
 #include "app/config/from_deepspeed.h"
 #include "app/config/gguf_base.h"
+#include "app/config/missing_ids.h"
 #include "app/config/start_adapter.h"
 #include "app/config/together.h"
 #include "data/efficiency/schedule.h"
@@ -218,6 +219,7 @@ RunConfig read_config(const SettingsText& tree, const std::filesystem::path& fol
   auto config = read_settings<RunConfig>(tree, folder);
   choose_rate(config, tree);
   BaseModelConfig& m = config.model;
+  if (m.download) fetch_missing_ids(config);
   m.folders.find(m.model_name_or_path, m.revision, "model.model_name_or_path", folder);
   prepare_base(m);
   if (auto& chat = config.data.chat_template; chat && chat->ends_with(".jinja")) chat = home_expanded(*chat);

@@ -46,6 +46,7 @@ struct BaseModelConfig {
   std::string model_name_or_path;                     // a folder, or an id of the hub
   std::optional<std::string> tokenizer_name_or_path;  // a folder, or an id of the hub; empty: the model's
   std::optional<std::string> revision;                // branch, tag or commit of a hub id; empty: main
+  bool download = false;                              // fetch missing ids, of data sets too
   std::optional<DType> torch_dtype;                   // empty: auto
   AttnImplementation attn_implementation = AttnImplementation::automatic;
   JsonText rope_scaling;
@@ -70,6 +71,10 @@ struct BaseModelConfig {
     f("tokenizer_name_or_path", tokenizer_name_or_path, "Folder or id of the tokenizer; null: the model's.",
       is_path_or_hub_id(), aka({"tokenizer"}));
     f("revision", revision, "With an id of the hub: a branch, tag or commit; null: main.", not_empty());
+    f("download", download,
+      "Fetch models, tokenizers and data sets that are named by ids and missing in the hub's cache, as ft "
+      "pull "
+      "does.");
     f("torch_dtype", torch_dtype, "Type of the frozen weights in memory; auto: the type of the computation.",
       or_auto(), one_of({DType::f32, DType::bf16, DType::f16}), aka({"dtype"}));
     f("attn_implementation", attn_implementation,

@@ -1,34 +1,21 @@
 #include "app/config/hub_folders.h"
 
-#include "engine/core/environment.h"
+#include "app/hub/access.h"
 #include "engine/core/error.h"
 #include "engine/files/file.h"
 #include "engine/files/hub_cache.h"
 
 namespace ft {
-namespace {
-
 namespace fs = std::filesystem;
-
-}  // namespace
-
-fs::path hub_cache() {
-  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
-    if (const std::string folder = variable(name); !folder.empty()) return home_expanded(folder);
-  if (const std::string home = variable("HF_HOME"); !home.empty())
-    return fs::path(home_expanded(home)) / "hub";
-  const std::string caches = variable("XDG_CACHE_HOME");
-  return fs::path(home_expanded(caches.empty() ? "~/.cache" : caches)) / "huggingface" / "hub";
-}
 
 void HubFolders::find(const std::string& name, const std::optional<std::string>& revision,
                       const std::string& setting, const fs::path& base) {
   if (path_exists(name) || !is_hub_id(name)) return;
   const HubName wanted{HubKind::model, name, revision.value_or("main")};
-  if (const auto folder = find_in_hub_cache(hub_cache(), wanted))
+  if (const auto folder = find_in_hub_cache(hub::cache_folder(), wanted))
     folders_[name] = folder->string();
   else
-    missing_[name] = not_in_hub_cache(hub_cache(), wanted, setting, base);
+    missing_[name] = not_in_hub_cache(hub::cache_folder(), wanted, setting, base);
 }
 
 const std::string& HubFolders::at(const std::string& name) const {

@@ -7,10 +7,6 @@
 
 namespace ft {
 
-// Returns the folder that huggingface_hub would use: HF_HUB_CACHE, else HUGGINGFACE_HUB_CACHE, else hub in
-// HF_HOME, else huggingface/hub in XDG_CACHE_HOME or ~/.cache.
-std::filesystem::path hub_cache();
-
 class HubFolders {
  public:
   // Looks `name` up in the cache unless it is a folder. The message of at() names `setting`. It also suggests
@@ -21,7 +17,7 @@ class HubFolders {
   // True if at() returns a folder for the name.
   bool has(const std::string& name) const { return !missing_.contains(name); }
   // Returns the folder of a name, or the name if it is a path. Throws UserError (input) if the cache does not
-  // have the id; the message gives the command that downloads it.
+  // have the id; the message gives the command that fetches it.
   const std::string& at(const std::string& name) const;
 
  private:

@@ -28,14 +28,6 @@ std::string right(const std::string& text, std::size_t width) {
   return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
 }
 
-std::string drawn_bar(double done, int width, Bar kind) {
-  const int full = static_cast<int>(std::clamp(done, 0.0, 1.0) * width);
-  std::string out;
-  for (int i = 0; i < width; ++i)
-    out += kind == Bar::utf8 ? (i < full ? "\u2501" : "\u2500") : (i < full ? "=" : ".");
-  return out;
-}
-
 // Returns "" if a step has one micro-batch.
 std::string micro_batch_text(const StepView& v) {
   if (v.micro_batches < 2) return "";
@@ -64,6 +56,14 @@ std::string preference_text(const Measures& columns) {
 }
 
 }  // namespace
+
+std::string drawn_bar(double done, int width, Bar kind) {
+  const int full = static_cast<int>(std::clamp(done, 0.0, 1.0) * width);
+  std::string out;
+  for (int i = 0; i < width; ++i)
+    out += kind == Bar::utf8 ? (i < full ? "\u2501" : "\u2500") : (i < full ? "=" : ".");
+  return out;
+}
 
 std::string step_line(const StepView& v, int width, Bar bar) {
   const RunHeader& h = v.header;

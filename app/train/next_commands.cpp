@@ -1,5 +1,6 @@
 #include "app/train/next_commands.h"
 
+#include "app/hub/access.h"
 #include "data/files/files.h"
 #include "engine/core/typography.h"
 #include "engine/files/file.h"
@@ -99,7 +100,7 @@ class Commands {
     const DataConfig& data = c_.data;
     const auto& sets = data.eval_datasets.empty() ? data.datasets : data.eval_datasets;
     if (sets.empty()) return {};
-    const auto files = find_data_files(sets[0], {.hub = hub_cache()}, "data.datasets.0");
+    const auto files = find_data_files(sets[0], {.hub = hub::cache_folder()}, "data.datasets.0");
     Words words{"ft", "score"};
     add(words, result());
     add(words, {"--input", files.at(0).path.string(), "--output", join_path(folder(), "scored.jsonl")});

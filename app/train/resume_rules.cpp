@@ -23,7 +23,8 @@ constexpr ResumeRule kRules[] = {
     {"$schema", OnResume::free},
     {"model.attn_implementation", OnResume::free},  // computes the same function
     {"model.revision", OnResume::free},             // the files themselves are compared
-    {"model.torch_dtype", OnResume::free},          // like training's dtype, which is compared
+    {"model.download", OnResume::free},
+    {"model.torch_dtype", OnResume::free},  // like training's dtype, which is compared
     {"model.", OnResume::refused},
     {"quantization.bnb_4bit_compute_dtype", OnResume::free},  // always training's dtype
     {"quantization.", OnResume::refused},

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "app/hub/access.h"
 #include "data/files/files.h"
 #include "engine/files/hash.h"
 
@@ -44,7 +45,7 @@ void add_datasets(const std::vector<DatasetConfig>& datasets, const std::string&
     const std::string name = str(setting, ".", i);
     add(name + ".path", [&] {
       std::vector<fs::path> files;
-      for (const DataFile& file : find_data_files(datasets[i], {.hub = hub_cache()}, name))
+      for (const DataFile& file : find_data_files(datasets[i], {.hub = hub::cache_folder()}, name))
         files.push_back(file.path);
       return hash_files(files);
     });

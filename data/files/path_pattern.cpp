@@ -48,7 +48,9 @@ bool one_matches(std::string_view pattern, std::size_t& at, char c) {
   return p == '?' || p == c;
 }
 
-// Matches a name. If the pattern after a star does not match, the last star takes one more character.
+}  // namespace
+
+// If the pattern after a star does not match, the last star takes one more character.
 bool name_matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0, n = 0, star = pattern.npos, taken = 0;
   while (n < name.size()) {
@@ -68,8 +70,6 @@ bool name_matches(std::string_view pattern, std::string_view name) {
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
 }
-
-}  // namespace
 
 bool path_matches(std::string_view pattern, std::string_view path) {
   const auto patterns = parts_of(pattern), names = parts_of(path);

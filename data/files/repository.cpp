@@ -45,7 +45,7 @@ std::vector<std::string> texts_of(const Json& value, const std::string& where) {
     texts.push_back(v.get<std::string>());
     if (texts.back().find("://") != std::string::npos)
       throw UserError(Exit::input, str(where, " is an address (", printable(texts.back(), 80),
-                                       "), and ft opens no connection"));
+                                       "), and ft reads only files of the repository"));
   };
   if (value.is_array())
     for (const Json& v : value) add(v);

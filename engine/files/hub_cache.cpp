@@ -24,12 +24,6 @@ bool is_part(std::string_view part) {
          is_word(part.back()) && part.find("--") == part.npos && part.find("..") == part.npos;
 }
 
-fs::path folder_of(const fs::path& cache, const HubName& name) {
-  std::string folder = name.kind == HubKind::model ? "models--" : "datasets--";
-  for (const char c : name.id) folder += c == '/' ? "--" : std::string(1, c);
-  return cache / folder;
-}
-
 // Extensions of data files, which ids do not have.
 constexpr std::string_view kFiles[] = {".json",  ".jsonl", ".ndjson",      ".csv", ".tsv", ".txt", ".parquet",
                                        ".arrow", ".gz",    ".zst",         ".lz4", ".xz",  ".bz2", ".zip",
@@ -39,6 +33,16 @@ std::optional<fs::path> snapshot(const fs::path& repository, const std::string& 
   std::error_code none;
   const fs::path folder = repository / "snapshots" / commit;
   return fs::is_directory(folder, none) ? std::optional(folder) : std::nullopt;
+}
+
+std::string revision_option(const HubName& name) {
+  return name.revision == "main" ? "" : " --revision " + printable(shell_line({name.revision}));
+}
+
+// Returns both commands that fetch it.
+std::string commands_that_fetch(const HubName& name) {
+  return str(hub_pull_command(name), " (or hf download ", name.id,
+             name.kind == HubKind::dataset ? " --repo-type dataset" : "", revision_option(name), ")");
 }
 
 }  // namespace
@@ -52,10 +56,16 @@ bool is_hub_id(std::string_view text) {
          is_part(text.substr(0, slash)) && (slash == text.npos || is_part(text.substr(slash + 1)));
 }
 
+fs::path hub_repository(const fs::path& cache, const HubName& name) {
+  std::string folder = name.kind == HubKind::model ? "models--" : "datasets--";
+  for (const char c : name.id) folder += c == '/' ? "--" : std::string(1, c);
+  return cache / folder;
+}
+
 std::optional<fs::path> find_in_hub_cache(const fs::path& cache, const HubName& name) {
   if (cache.empty() || !is_hub_id(name.id)) return std::nullopt;
   require_inside(name.revision, "revision");
-  const fs::path repository = folder_of(cache, name);
+  const fs::path repository = hub_repository(cache, name);
   if (auto found = snapshot(repository, name.revision)) return found;  // the revision is a full commit
   std::error_code none;
   const fs::path reference = repository / "refs" / name.revision;
@@ -66,9 +76,8 @@ std::optional<fs::path> find_in_hub_cache(const fs::path& cache, const HubName& 
   return snapshot(repository, commit);
 }
 
-std::string hub_download_command(const HubName& name) {
-  return str("hf download ", name.id, name.kind == HubKind::dataset ? " --repo-type dataset" : "",
-             name.revision == "main" ? "" : " --revision " + printable(shell_line({name.revision})));
+std::string hub_pull_command(const HubName& name) {
+  return str("ft pull ", name.kind == HubKind::dataset ? "--dataset " : "", name.id, revision_option(name));
 }
 
 std::string not_in_hub_cache(const fs::path& cache, const HubName& name, const std::string& setting,
@@ -78,11 +87,11 @@ std::string not_in_hub_cache(const fs::path& cache, const HubName& name, const s
   if (const std::string hint = hint_about_path(name.id, base); !hint.empty())
     return str(printable(name.id), ": no such ", wanted, hint, " (", setting,
                ")\n  as an id of the hub: ", cache.string(),
-               " does not have it; this fetches it: ", hub_download_command(name));
-  const bool other = name.revision != "main" && fs::is_directory(folder_of(cache, name), none);
+               " does not have it; this fetches it: ", commands_that_fetch(name));
+  const bool other = name.revision != "main" && fs::is_directory(hub_repository(cache, name), none);
   return str(printable(name.id), ": no such ", wanted, ", and the hub's cache ", cache.string(),
              " does not have it", other ? " in revision " + printable(name.revision) : "", " (", setting,
-             "). This fetches it: ", hub_download_command(name));
+             "). This fetches it: ", commands_that_fetch(name));
 }
 
 }  // namespace ft

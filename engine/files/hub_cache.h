@@ -1,5 +1,5 @@
 // Models and data sets of huggingface.co on this machine: the cache that huggingface_hub keeps
-// (huggingface.co/docs/huggingface_hub/guides/manage-cache). ft opens no connection.
+// (huggingface.co/docs/huggingface_hub/guides/manage-cache). app/hub fetches them.
 //
 //   CACHE/models--org--name/refs/main                a commit
 //   CACHE/models--org--name/snapshots/COMMIT/...     the files, links to blobs
@@ -24,6 +24,9 @@ struct HubName {
 // an id.
 bool is_hub_id(std::string_view text);
 
+// Returns the folder of all revisions: CACHE/models--org--name.
+std::filesystem::path hub_repository(const std::filesystem::path& cache, const HubName& name);
+
 // Returns the folder of its files; empty if the cache does not have it. Throws UserError (input) if the
 // revision would lead out of the cache.
 std::optional<std::filesystem::path> find_in_hub_cache(const std::filesystem::path& cache,
@@ -34,7 +37,7 @@ std::optional<std::filesystem::path> find_in_hub_cache(const std::filesystem::pa
 // that holds it. A path is relative to `base`.
 std::string not_in_hub_cache(const std::filesystem::path& cache, const HubName& name,
                              const std::string& setting, const std::filesystem::path& base = {});
-// Returns, for example, "hf download org/name --repo-type dataset --revision v2".
-std::string hub_download_command(const HubName& name);
+// Returns the command that fetches it: "ft pull --dataset org/name --revision v2".
+std::string hub_pull_command(const HubName& name);
 
 }  // namespace ft

@@ -1,4 +1,4 @@
-// The place of the hub's cache, and the folders of models that are named by ids.
+// The folders of models that are named by ids.
 #include "app/config/hub_folders.h"
 
 #include <gtest/gtest.h>
@@ -11,21 +11,6 @@ namespace {
 
 using test::error_of;
 using test::Scratch;
-
-TEST(HubFolders, TheCacheIsWhereHuggingFaceHubKeepsIt) {
-  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME"})
-    set_variable(name, "");
-  set_variable("HOME", "/home/me");
-  EXPECT_EQ(hub_cache(), "/home/me/.cache/huggingface/hub");
-  set_variable("XDG_CACHE_HOME", "/cache");
-  EXPECT_EQ(hub_cache(), "/cache/huggingface/hub");
-  set_variable("HF_HOME", "~/hf");
-  EXPECT_EQ(hub_cache(), "/home/me/hf/hub");
-  set_variable("HUGGINGFACE_HUB_CACHE", "/older");
-  EXPECT_EQ(hub_cache(), "/older");
-  set_variable("HF_HUB_CACHE", "/newer");
-  EXPECT_EQ(hub_cache(), "/newer");
-}
 
 TEST(HubFolders, IdsAreFoundAndPathsAreLeft) {
   const Scratch scratch;
@@ -40,9 +25,10 @@ TEST(HubFolders, IdsAreFoundAndPathsAreLeft) {
   EXPECT_EQ(folders.at("never asked for"), "never asked for");
   EXPECT_TRUE(folders.is_id("org/other"));
   EXPECT_FALSE(folders.is_id("/tmp"));
-  EXPECT_EQ(error_of(Exit::input, [&] { folders.at("org/other"); }),
-            str("org/other: no such folder, and the hub's cache ", scratch.folder().string(),
-                " does not have it (model.x). This fetches it: hf download org/other"));
+  EXPECT_EQ(
+      error_of(Exit::input, [&] { folders.at("org/other"); }),
+      str("org/other: no such folder, and the hub's cache ", scratch.folder().string(),
+          " does not have it (model.x). This fetches it: ft pull org/other (or hf download org/other)"));
 }
 
 // A name that looks like an id of the hub may be a mistyped path.
@@ -59,9 +45,9 @@ TEST(HubFolders, AMistypedPathGetsAHint) {
   EXPECT_EQ(what("models/lama"),
             str("models/lama: no such folder; do you mean models/llama? (model.x)\n  as an id of the hub: ",
                 (scratch.folder() / "hub").string(),
-                " does not have it; this fetches it: hf download models/lama"));
+                " does not have it; this fetches it: ft pull models/lama (or hf download models/lama)"));
   EXPECT_EQ(what("models/qwen3").substr(0, 54), "models/qwen3: no such folder; models has llama, t5 (mo");
-  EXPECT_NE(what("org/other").find("This fetches it: hf download org/other"), std::string::npos);
+  EXPECT_NE(what("org/other").find("This fetches it: ft pull org/other"), std::string::npos);
 }
 
 }  // namespace

@@ -231,12 +231,11 @@ TEST_F(HubData, Revisions) {
   }
   for (const char* revision : {"v9", "broken"}) {
     dataset.revision = revision;
-    EXPECT_EQ(error(), str("org/name: no such file or folder, and the hub's cache HUB does not have it in "
-                           "revision ",
-                           revision,
-                           " (data.path). This fetches it: hf download org/name "
-                           "--repo-type dataset --revision ",
-                           revision));
+    EXPECT_EQ(error(),
+              str("org/name: no such file or folder, and the hub's cache HUB does not have it in "
+                  "revision ",
+                  revision, " (data.path). This fetches it: ft pull --dataset org/name --revision ", revision,
+                  " (or hf download org/name --repo-type dataset --revision ", revision, ")"));
   }
   for (const char* revision : {"bad", "../x", "/x"}) {
     dataset.revision = revision;
@@ -256,7 +255,7 @@ TEST_F(HubData, MissingDataIsNamed) {
   dataset.path = "org/other";
   EXPECT_EQ(error(),
             "org/other: no such file or folder, and the hub's cache HUB does not have it (data.path). "
-            "This fetches it: hf download org/other --repo-type dataset");
+            "This fetches it: ft pull --dataset org/other (or hf download org/other --repo-type dataset)");
   for (const char* path : {"rows.jsonl", "a/b/c", "../name", "org/x..y", "a--b"}) {
     dataset.path = path;
     EXPECT_EQ(error(), str(path, ": no such file or folder (data.path)"));

@@ -1,0 +1,64 @@
+#include "app/hub/partial_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include "engine/core/error.h"
+#include "engine/files/file.h"
+
+namespace ft::hub {
+
+PartialFile::PartialFile(std::filesystem::path part) : part_(std::move(part)) {
+  fd_ = ::open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  struct stat info {};
+  if (fd_ < 0 || ::fstat(fd_, &info) != 0) fail(errno);
+  size_ = info.st_size;
+}
+
+PartialFile::~PartialFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void PartialFile::append(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t put = ::pwrite(fd_, bytes.data(), bytes.size(), size_);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) fail(put < 0 ? errno : ENOSPC);
+    size_ += put;
+    bytes.remove_prefix(static_cast<std::size_t>(put));
+  }
+}
+
+void PartialFile::restart() {
+  if (::ftruncate(fd_, 0) != 0) fail(errno);
+  size_ = 0;
+}
+
+void PartialFile::read(const std::function<void(std::string_view)>& take) const {
+  std::vector<char> piece(std::size_t{1} << 20);
+  for (std::int64_t at = 0; at < size_;) {
+    const ssize_t got = ::pread(fd_, piece.data(), piece.size(), at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) fail(got < 0 ? errno : EIO);
+    take({piece.data(), static_cast<std::size_t>(got)});
+    at += got;
+  }
+}
+
+void PartialFile::commit(const std::filesystem::path& complete) {
+  if (::fsync(fd_) != 0 || ::close(std::exchange(fd_, -1)) != 0) fail(errno);
+  if (std::rename(part_.c_str(), complete.c_str()) != 0) fail(errno);
+  sync_folder(complete.parent_path().string());
+}
+
+void PartialFile::fail(int error) const {
+  throw UserError(Exit::storage, str(part_.string(), ": cannot be written: ", system_error_text(error)));
+}
+
+}  // namespace ft::hub
