@@ -38,7 +38,7 @@ Group axes() {
            {"experts", d + "expert_parallel_size=2"}}};
 }
 
-Group zero() {
+Group stages() {
   const std::string z = "zero_optimization.", third = z + "stage=3 ";
   return {"ZeRO",
           true,
@@ -272,7 +272,7 @@ all columns of a grid have no row there: they are named below it.
 
 )";
   const std::vector<Group> groups{
-      axes(),       zero(),    offload(), objective_group(), optimizer_group(), methods(),
+      axes(),       stages(),  offload(), objective_group(), optimizer_group(), methods(),
       precisions(), devices(), data()};
   for (std::size_t i = 0; i < groups.size(); ++i) out += grid(groups, i);
   const auto settled = clashes();
