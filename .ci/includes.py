@@ -39,7 +39,7 @@ THIRD_PARTY = {
     "tests": "gtest nlohmann immintrin.h",
     "tests/app/hub/hub_server.cpp": "httplib.h",
     "tests/engine/cuda/nccl_abi.cpp": "nccl.h",
-    "tests/life/file_faults.cpp": "liburing.h",
+    "tests/life/files/file_faults.cpp": "liburing.h",
 }
 PROGRAMS = ("bench/", "tests/")  # may include everything
 
@@ -60,8 +60,8 @@ def libraries():
             given = {key: value.split() for key, value in zip(parts[1::2], parts[2::2])}
             name = parts[0].strip() if kind == "library" else f"ft_app_{parts[0].strip()}"
             uses[name] = {word for word in given.get("USES", []) if word.startswith("ft_")}
-            inside = parts[0].strip() if kind == "room" else given.get("FOLDERS", ["."])[0]
-            of_folder[str(folder / inside)] = name
+            for inside in [parts[0].strip()] if kind == "room" else given.get("FOLDERS", ["."]):
+                of_folder[str(folder / inside)] = name
             for source in given.get("SOURCES", []):
                 if source.endswith(".cpp"):
                     of_file[str(folder / source)[:-4]] = name

@@ -46,11 +46,21 @@ def declared(text, struct):
 def main():
     names = subprocess.run(["git", "ls-files", "app", "engine", "lora", "models", "data"], capture_output=True, text=True)
     sources = {f: without_comments(Path(f).read_text()) for f in names.stdout.split() if f.endswith((".h", ".cpp"))}
-    configs = [f for f in sources if f.endswith("/config.h") and "void fields(auto& f)" in sources[f]]
-    members, rest = settings_of([Path(f).read_text() for f in configs])
-    sections = {s: set().union(*(declared(text, s) for text in rest.values())) for s in members}
     includes = {f: re.findall(r'#include "([^"]+)"', Path(f).read_text()) for f in sources}
-    types = {f: {s: declared(text, s) for s in members} for f, text in sources.items()}
+    lists = lambda f: "void fields(auto& f)" in sources.get(f, "")
+    configs = [f for f in sources if f.endswith("/config.h") and lists(f)]
+    # Parts of a struct of settings, each in a header beside its config.h: a read of the struct's member is one of theirs.
+    whole = {}
+    for config in configs:
+        for part in includes[config]:
+            if lists(part) and part not in configs and Path(part).parent == Path(config).parent:
+                joined = re.findall(r"^struct (\w+) : ", sources[config], re.M)
+                whole |= {struct: joined for struct in re.findall(r"^struct (\w+) \{", sources[part], re.M)}
+                configs.append(part)
+    members, rest = settings_of([Path(f).read_text() for f in configs])
+    of_struct = lambda text, s: set().union(*(declared(text, name) for name in [s, *whole.get(s, [])]))
+    sections = {s: set().union(*(of_struct(text, s) for text in rest.values())) for s in members}
+    types = {f: {s: of_struct(text, s) for s in members} for f, text in sources.items()}
     read = set()
     for file, text in sources.items():
         if file in configs:

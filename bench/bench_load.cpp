@@ -9,11 +9,11 @@
 #include <filesystem>
 
 #include "bench/cpu_bench.h"
-#include "engine/core/four_bit.h"
 #include "engine/cpu/quantize.h"
-#include "engine/files/safetensors_write.h"
-#include "engine/files/weights.h"
+#include "engine/files/safetensors/safetensors_write.h"
+#include "engine/files/safetensors/weights.h"
 #include "engine/formats/four_bit.h"
+#include "engine/quant/four_bit.h"
 
 namespace ft {
 namespace {

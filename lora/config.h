@@ -10,6 +10,7 @@
 #include "engine/core/dtype_words.h"
 #include "engine/core/error.h"
 #include "engine/core/rules.h"
+#include "engine/quant/book_words.h"
 
 namespace ft::lora {
 
@@ -21,7 +22,7 @@ using Modules = std::variant<std::string, std::vector<std::string>>;
 template <class T>
 using Pattern = std::vector<std::pair<std::string, T>>;
 
-// The initial values of an adapter: see lora/starts.h.
+// The initial values of an adapter: see lora/starts/starts.h.
 enum class LoraInit : std::uint8_t { kaiming, random_b, gaussian, orthogonal, pissa, olora, loftq, eva };
 constexpr auto words(LoraInit) {
   using enum LoraInit;

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "engine/files/file.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "lora/peft_config.h"
 
 namespace ft::lora {

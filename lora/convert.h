@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "lora/starts.h"
+#include "lora/starts/starts.h"
 
 namespace ft::lora {
 

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "engine/files/file.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "lora/combine.h"
-#include "lora/decompose.h"
 #include "lora/matching.h"
 #include "lora/peft.h"
 #include "lora/peft_config.h"
+#include "lora/starts/decompose.h"
 
 namespace ft::lora {
 namespace {

@@ -4,8 +4,8 @@
 #include <cctype>
 
 #include "engine/files/file.h"
-#include "engine/files/safetensors_write.h"
-#include "engine/files/same_values.h"
+#include "engine/files/safetensors/safetensors_write.h"
+#include "engine/files/safetensors/same_values.h"
 
 namespace ft::lora {
 namespace {

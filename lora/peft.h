@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "engine/files/safetensors.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "lora/attach.h"
 #include "lora/peft_config.h"
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "engine/files/json.h"
-#include "engine/files/weights.h"
+#include "engine/files/safetensors/weights.h"
 #include "engine/model/model.h"
-#include "models/gguf.h"
-#include "models/gguf_key_reader.h"
+#include "models/gguf/gguf.h"
+#include "models/gguf/gguf_key_reader.h"
 
 namespace ft {
 

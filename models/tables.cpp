@@ -2,7 +2,7 @@
 
 #include "engine/files/convert.h"
 #include "engine/files/file.h"
-#include "engine/files/same_values.h"
+#include "engine/files/safetensors/same_values.h"
 #include "engine/formats/bitsandbytes.h"
 
 namespace ft {

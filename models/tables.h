@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "engine/files/weights.h"
+#include "engine/files/safetensors/weights.h"
 
 namespace ft {
 

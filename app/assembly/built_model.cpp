@@ -14,8 +14,8 @@
 #include "app/screen/screen.h"
 #include "data/efficiency/schedule.h"
 #include "engine/files/file.h"
-#include "engine/files/grown_weights.h"
-#include "models/gguf_config.h"
+#include "engine/files/safetensors/grown_weights.h"
+#include "models/gguf/gguf_config.h"
 
 namespace ft {
 namespace {

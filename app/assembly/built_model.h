@@ -8,11 +8,11 @@
 #include "app/assembly/int8_weights.h"
 #include "app/assembly/purpose.h"
 #include "app/config/config.h"
-#include "engine/files/weights.h"
+#include "engine/files/safetensors/weights.h"
 #include "lora/attach.h"
 #include "lora/peft.h"
 #include "lora/quantize.h"
-#include "lora/starts.h"
+#include "lora/starts/starts.h"
 #include "models/registry.h"
 
 namespace ft {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/files/weights.h"
+#include "engine/files/safetensors/weights.h"
 #include "engine/formats/int8.h"
 #include "engine/layers/linear.h"
 #include "engine/model/model.h"

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "app/commands/list.h"
-#include "app/train/checkpoint_verify.h"
+#include "app/train/checkpoints/checkpoint_verify.h"
 
 namespace ft::commands {
 namespace {

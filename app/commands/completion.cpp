@@ -1,7 +1,7 @@
 // ft completion.
 #include <iostream>
 
-#include "app/commands/completion_scripts.h"
+#include "app/cli/completion_scripts.h"
 #include "app/commands/list.h"
 
 namespace ft::commands {

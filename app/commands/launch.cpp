@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "app/cli/parser.h"
 #include "app/commands/list.h"
-#include "app/commands/parser.h"
 #include "app/launch/launcher_flags.h"
 #include "engine/core/suggest.h"
 

@@ -9,10 +9,10 @@
 #include "app/config/start_adapter.h"
 #include "app/config/together.h"
 #include "data/efficiency/schedule.h"
-#include "engine/core/four_bit.h"
 #include "engine/files/file.h"
 #include "engine/files/json.h"
 #include "engine/layers/sparse_layout.h"
+#include "engine/quant/four_bit.h"
 #include "engine/settings/fields.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/schedules/schedule.h"
@@ -192,8 +192,8 @@ void check_settings(RunConfig& c, const std::string& name) {
   check_together(c, name);
 }
 
-// Sets lora.target_modules to PEFT's defaults for the model's family. Needs no model: settings are also read
-// where there is none.
+// Sets lora.target_modules to PEFT's defaults for the model's family. Settings are also read
+// without a model.
 void choose_targets(RunConfig& c) {
   if (!c.model.folders.has(c.model.model_name_or_path)) return;
   const std::string file = join_path(c.model.folder(), "config.json");

@@ -8,8 +8,8 @@
 #include "data/tokenizers/gguf_tokenizer.h"
 #include "engine/files/file.h"
 #include "engine/files/json.h"
-#include "engine/formats/gguf.h"
-#include "models/gguf_config.h"
+#include "engine/formats/gguf/gguf.h"
+#include "models/gguf/gguf_config.h"
 
 namespace ft {
 namespace fs = std::filesystem;

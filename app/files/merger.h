@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/assembly/built_model.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "engine/ops/device.h"
 
 namespace ft {

@@ -11,8 +11,8 @@
 #include "data/chat/chat_reader.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/files/json.h"
-#include "engine/files/safetensors_fill.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_fill.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "lora/convert.h"
 
 namespace ft {

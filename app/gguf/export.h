@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "engine/formats/gguf.h"
+#include "engine/formats/gguf/gguf.h"
 
 namespace ft {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "app/gguf/vocabulary.h"
-#include "data/tokenizers/normalizer.h"
+#include "data/tokenizers/json/normalizer.h"
 #include "data/tokenizers/sentencepiece_model.h"
 #include "engine/files/json.h"
 

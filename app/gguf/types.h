@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/formats/gguf.h"
-#include "models/gguf.h"
+#include "engine/formats/gguf/gguf.h"
+#include "models/gguf/gguf.h"
 
 namespace ft {
 

@@ -7,7 +7,7 @@
 
 #include "data/tokenizers/tokenizer.h"
 #include "engine/files/json.h"
-#include "engine/formats/gguf.h"
+#include "engine/formats/gguf/gguf.h"
 
 namespace ft {
 

@@ -12,9 +12,9 @@
 #include "app/screen/screen.h"
 #include "engine/files/file.h"
 #include "engine/files/json.h"
-#include "engine/files/safetensors.h"
-#include "engine/files/safetensors_write.h"
-#include "engine/files/weights.h"
+#include "engine/files/safetensors/safetensors.h"
+#include "engine/files/safetensors/safetensors_write.h"
+#include "engine/files/safetensors/weights.h"
 #include "lora/config.h"
 
 namespace ft {

@@ -12,7 +12,7 @@
 #include "app/screen/screen.h"
 #include "engine/files/file.h"
 #include "engine/files/json.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "lora/peft.h"
 
 namespace ft {

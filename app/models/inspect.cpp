@@ -14,7 +14,7 @@
 #include "engine/files/checkpoint_folder.h"
 #include "engine/files/json.h"
 #include "engine/formats/bitsandbytes.h"
-#include "engine/formats/gguf.h"
+#include "engine/formats/gguf/gguf.h"
 #include "lora/peft_config.h"
 
 namespace ft {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/core/random.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "models/registry.h"
 
 namespace ft {

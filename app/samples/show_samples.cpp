@@ -6,7 +6,7 @@
 
 #include "app/screen/format.h"
 #include "data/files/utf8.h"
-#include "data/tokenizers/byte_level.h"
+#include "data/tokenizers/json/byte_level.h"
 #include "engine/files/json.h"
 
 namespace ft {

@@ -30,7 +30,7 @@ struct StepView {
   std::int64_t micro_batch = 0, micro_batches = 0;  // of the current step; 0: no step runs
 };
 enum class Bar : std::uint8_t { none, ascii, utf8 };
-// Returns a bar of `width` columns, of which the share `done` (0 to 1) is full.
+// Returns a bar of `width` columns; the share `done` (0 to 1) is full.
 std::string drawn_bar(double done, int width, Bar kind);
 std::string step_line(const StepView& view, int width, Bar bar);
 // Returns the live line of the first step, which has run for `seconds`.

@@ -5,8 +5,8 @@
 #include "app/plan/request.h"
 #include "engine/files/file.h"
 #include "engine/ops/ops.h"
-#include "lora/eva.h"
 #include "lora/peft_config.h"
+#include "lora/starts/eva.h"
 #include "lora/watch.h"
 
 namespace ft {

@@ -6,7 +6,7 @@
 
 #include "engine/files/file.h"
 #include "engine/files/hash.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "engine/settings/fields.h"
 
 namespace ft {

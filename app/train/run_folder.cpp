@@ -7,9 +7,9 @@
 
 #include "app/deepspeed/report.h"
 #include "app/files/model_files.h"
-#include "app/train/best_checkpoint.h"
+#include "app/train/checkpoints/best_checkpoint.h"
+#include "app/train/checkpoints/sources.h"
 #include "app/train/next_commands.h"
-#include "app/train/sources.h"
 #include "data/batches/kept_prompts.h"
 #include "data/tokenizers/new_tokens.h"
 #include "engine/core/typography.h"

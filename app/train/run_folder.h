@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "app/config/config.h"
-#include "app/train/changes.h"
+#include "app/train/checkpoints/changes.h"
 #include "app/train/room.h"
 #include "data/rows/dataset.h"
 #include "engine/files/checkpoint_folder.h"

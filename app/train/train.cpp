@@ -15,7 +15,7 @@
 #include "app/run/run.h"
 #include "app/screen/format.h"
 #include "app/screen/run_text.h"
-#include "app/train/best_checkpoint.h"
+#include "app/train/checkpoints/best_checkpoint.h"
 #include "app/train/eva.h"
 #include "app/train/next_commands.h"
 #include "app/train/observers.h"

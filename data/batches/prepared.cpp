@@ -7,8 +7,8 @@
 #include "data/files/files.h"
 #include "engine/core/error.h"
 #include "engine/files/hash.h"
-#include "engine/files/safetensors.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "engine/settings/fields.h"
 
 namespace ft {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "data/tokenizers/pre_tokenizer.h"
+#include "data/tokenizers/json/pre_tokenizer.h"
 
 namespace ft {
 namespace {

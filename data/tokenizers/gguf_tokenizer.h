@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "engine/formats/gguf.h"
+#include "engine/formats/gguf/gguf.h"
 
 namespace ft {
 

@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "data/files/utf8.h"
-#include "data/tokenizers/charsmap.h"
+#include "data/tokenizers/json/charsmap.h"
 #include "engine/core/error.h"
 
 namespace ft {

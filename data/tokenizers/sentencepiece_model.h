@@ -26,7 +26,7 @@ struct SentencePieceModel {
   std::vector<Piece> pieces;  // the index is the id
   bool byte_fallback = false;
   bool unigram = true;   // false: BPE, or another kind
-  std::string charsmap;  // table of normalizations (data/tokenizers/charsmap.h); empty: none
+  std::string charsmap;  // table of normalizations (data/tokenizers/json/charsmap.h); empty: none
   // A space is added before a text; runs of spaces become one, and spaces at a text's ends are removed.
   bool add_dummy_prefix = true, remove_extra_whitespaces = true;
 };

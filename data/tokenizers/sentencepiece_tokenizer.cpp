@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "data/files/utf8.h"
-#include "data/tokenizers/added_tokens.h"
 #include "data/tokenizers/clean_up.h"
+#include "data/tokenizers/json/added_tokens.h"
 #include "data/tokenizers/sentencepiece_model.h"
 #include "data/tokenizers/tokenizer_settings.h"
 #include "engine/core/error.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "data/files/utf8.h"
-#include "data/tokenizers/byte_level.h"
+#include "data/tokenizers/json/byte_level.h"
 
 namespace ft {
 namespace {

@@ -1,6 +1,6 @@
 #include "data/tokenizers/tokenizer.h"
 
-#include "data/tokenizers/json_tokenizer.h"
+#include "data/tokenizers/json/json_tokenizer.h"
 #include "data/tokenizers/sentencepiece_tokenizer.h"
 #include "data/tokenizers/tokenizer_settings.h"
 #include "engine/core/error.h"

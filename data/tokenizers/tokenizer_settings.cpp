@@ -4,7 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "data/tokenizers/token_model.h"
+#include "data/tokenizers/json/token_model.h"
 #include "engine/core/error.h"
 #include "engine/files/json.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "data/tokenizers/token_model.h"
+#include "data/tokenizers/json/token_model.h"
 
 namespace ft {
 

@@ -1,6 +1,6 @@
-// Names of element types and of code books in settings and files: torch's and bitsandbytes'.
+// Names of element types in settings and files: torch's.
 #pragma once
-#include "engine/core/four_bit.h"
+#include "engine/core/dtype.h"
 #include "engine/core/words.h"
 
 namespace ft {
@@ -13,11 +13,6 @@ constexpr auto words(DType) {
                           {f64, name_of(f64)},
                           {i32, name_of(i32)},
                           {u8, name_of(u8)}});
-}
-
-constexpr auto words(FourBitBook) {
-  using enum FourBitBook;
-  return to_words<FourBitBook>({{nf4, name_of(nf4)}, {fp4, name_of(fp4)}});
 }
 
 }  // namespace ft

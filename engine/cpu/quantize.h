@@ -1,10 +1,10 @@
-// Conversion of matrices to 4 bits: a kernel that is compiled for every target. engine/core/four_bit.h has
+// Conversion of matrices to 4 bits: a kernel that is compiled for every target. engine/quant/four_bit.h has
 // the formulas.
 #pragma once
 #include <cstdint>
 
 #include "engine/core/dtype.h"
-#include "engine/core/four_bit.h"
+#include "engine/quant/four_bit.h"
 
 namespace ft::cpu {
 

@@ -3,7 +3,7 @@
 // if it was written to, truncated, or replaced before it is opened here.
 #pragma once
 #include "engine/files/block_mover.h"
-#include "engine/files/stored_bytes.h"
+#include "engine/files/safetensors/stored_bytes.h"
 
 namespace ft {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "engine/core/error.h"
-#include "engine/files/stored_bytes.h"
+#include "engine/files/safetensors/stored_bytes.h"
 
 namespace ft {
 

@@ -2,7 +2,7 @@
 // Beside it are W.absmax, W.quant_map, with double quantization W.nested_absmax and W.nested_quant_map, and a
 // JSON text in W.quant_state.bitsandbytes__nf4 (or __fp4).
 #pragma once
-#include "engine/files/weights.h"
+#include "engine/files/safetensors/weights.h"
 #include "engine/formats/four_bit.h"
 
 namespace ft {

@@ -1,8 +1,8 @@
 // Writes 4-bit weights as bitsandbytes and transformers do. bitsandbytes.h lists a weight's tensors.
 #pragma once
 #include "engine/files/json.h"
-#include "engine/files/safetensors_fill.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_fill.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "engine/formats/bitsandbytes.h"
 
 namespace ft {

@@ -1,11 +1,11 @@
-// Quantizes and dequantizes matrices on the host. The formulas are in engine/core/four_bit.h.
+// Quantizes and dequantizes matrices on the host. The formulas are in engine/quant/four_bit.h.
 #pragma once
 #include <functional>
 #include <span>
 #include <vector>
 
-#include "engine/core/four_bit.h"
 #include "engine/core/tensor.h"
+#include "engine/quant/four_bit.h"
 
 namespace ft {
 

@@ -1,9 +1,9 @@
-// Quantizes matrices on the host. The formulas are in engine/core/int8.h.
+// Quantizes matrices on the host. The formulas are in engine/quant/int8.h.
 #pragma once
 #include <vector>
 
-#include "engine/core/int8.h"
 #include "engine/formats/four_bit.h"
+#include "engine/quant/int8.h"
 
 namespace ft {
 

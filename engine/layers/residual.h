@@ -60,7 +60,7 @@ struct Residual {
     Tensor x;
     bool reads = true;  // the layer reads its input again
   };
-  // layer(dx, dy, in) computes the gradient of its input, and adds to those of its parameters.
+  // layer(dx, dy, in) computes the gradient of its input, and adds to its parameters' gradients.
   void backward(Ctx& c, const Gradients& g, const Saved& s, std::string_view of, const auto& layer) const {
     Scope scratch(c.scratch);
     const std::int64_t rows = g.x.rows(), C = g.x.cols();

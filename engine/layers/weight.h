@@ -1,10 +1,10 @@
 // A matrix W (out, in) in any storage: it provides a Linear's term of a product.
 #pragma once
-#include "engine/core/four_bit.h"
 #include "engine/layers/visitor.h"
 #include "engine/ops/products.h"
 #include "engine/parallel/cut.h"
 #include "engine/pass/context.h"
+#include "engine/quant/four_bit.h"
 
 namespace ft {
 

@@ -3,9 +3,9 @@
 #include <span>
 #include <string_view>
 
-#include "engine/core/four_bit.h"
-#include "engine/core/int8.h"
 #include "engine/ops/roles.h"
+#include "engine/quant/four_bit.h"
+#include "engine/quant/int8.h"
 
 namespace ft {
 

@@ -19,7 +19,7 @@ Batch filled_up(Batch, std::int64_t n);
 // memory; own_rows returns this rank's rows of a tensor with all of them. of: a module, for messages.
 Tensor gather_rows(Ctx&, Tensor own, std::string_view of);
 Tensor own_rows(Ctx&, Tensor all);
-// Takes scratch memory for all rows, of which `own` is this rank's part.
+// Takes scratch memory for all rows; `own` is this rank's part.
 Tensor room_for_all_rows(Ctx&, Tensor own);
 // own = this rank's rows of the sum of all ranks' parts.
 void add_up_rows(Ctx&, Tensor own, Tensor parts, std::string_view of);
@@ -68,10 +68,10 @@ class PartialSums {
 };
 
 // The ends of the residual stream: the embedding makes all rows, and the head reads all rows. Without
-// c.shards this rank has all rows, and f gets and returns them as they are.
+// c.shards this rank has all rows, and f gets and returns them unchanged.
 
-// Returns this rank's rows of f(), (rows, columns) in c.saved, of which only they are kept; c.numbers becomes
-// theirs.
+// Calls f(), which makes all rows (rows, columns), and returns this rank's rows, the only ones that c.saved
+// keeps. Sets c.numbers to the numbers of these rows.
 Tensor rows_of_rank(Ctx& c, std::int64_t rows, std::int64_t columns, const auto& f) {
   if (!c.shards) return f();
   const std::int64_t n = rows / c.tensor()->size();

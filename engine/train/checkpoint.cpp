@@ -9,8 +9,8 @@
 
 #include "engine/files/json.h"
 #include "engine/files/room.h"
-#include "engine/files/safetensors_fill.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_fill.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "engine/ranks/together.h"
 #include "engine/zero/host_pieces.h"
 

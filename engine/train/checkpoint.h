@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "engine/files/checkpoint_folder.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "engine/model/model.h"
 #include "engine/train/loss_scaler.h"
 #include "engine/train/objectives/objective.h"

@@ -11,7 +11,7 @@
 
 #include "engine/core/divide.h"
 #include "engine/core/tensor.h"
-#include "engine/files/stored_bytes.h"
+#include "engine/files/safetensors/stored_bytes.h"
 #include "engine/zero/moved.h"
 
 namespace ft {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/core/tensor.h"
-#include "engine/files/stored_bytes.h"
+#include "engine/files/safetensors/stored_bytes.h"
 
 namespace ft {
 

@@ -3,8 +3,8 @@
 #include <array>
 
 #include "models/decoder/config.h"
-#include "models/gguf.h"
-#include "models/gguf_key_reader.h"
+#include "models/gguf/gguf.h"
+#include "models/gguf/gguf_key_reader.h"
 
 namespace ft::decoder {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "tests/life/ranks.h"
+#include "tests/life/ranks/ranks.h"
 
 namespace ft::test {
 namespace {

@@ -1,7 +1,7 @@
 // ft doctor on one machine, and with faulty hosts.
 #include <gtest/gtest.h>
 
-#include "tests/life/ssh.h"
+#include "tests/life/ranks/ssh.h"
 
 namespace ft::test {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <map>
 
-#include "engine/files/safetensors.h"
+#include "engine/files/safetensors/safetensors.h"
 #include "tests/life/program.h"
-#include "tests/life/ranks.h"
+#include "tests/life/ranks/ranks.h"
 
 namespace ft::test {
 namespace {

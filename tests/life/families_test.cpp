@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"
-#include "tests/life/ranks.h"
+#include "tests/life/ranks/ranks.h"
 
 namespace ft::test {
 namespace {

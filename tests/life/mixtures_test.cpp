@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "tests/life/program.h"
-#include "tests/life/ranks.h"
+#include "tests/life/ranks/ranks.h"
 
 namespace ft::test {
 namespace {

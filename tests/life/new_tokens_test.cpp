@@ -2,8 +2,8 @@
 // contains its enlarged tables.
 #include <map>
 
-#include "engine/files/safetensors_write.h"
-#include "tests/life/ranks.h"
+#include "engine/files/safetensors/safetensors_write.h"
+#include "tests/life/ranks/ranks.h"
 
 namespace ft::test {
 namespace {

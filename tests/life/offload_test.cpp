@@ -3,7 +3,7 @@
 
 #include "engine/core/error.h"
 #include "engine/zero/formula.h"
-#include "tests/life/ranks.h"
+#include "tests/life/ranks/ranks.h"
 
 namespace ft::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "engine/core/error.h"
-#include "tests/life/ranks.h"
+#include "tests/life/ranks/ranks.h"
 
 namespace ft::test {
 namespace {

@@ -1,4 +1,4 @@
-// ft pull as a program: killed, interrupted, twice at once; and runs that fetch what they name.
+// ft pull as a program: killed, interrupted, twice at once; and runs that fetch their models and data.
 #include <gtest/gtest.h>
 
 #include <random>

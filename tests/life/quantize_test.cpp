@@ -2,9 +2,9 @@
 // training with quantization at load.
 #include <cstring>
 
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "engine/formats/bitsandbytes.h"
-#include "tests/life/ranks.h"
+#include "tests/life/ranks/ranks.h"
 
 namespace ft::test {
 namespace {

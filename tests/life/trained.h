@@ -2,8 +2,8 @@
 #pragma once
 #include <cmath>
 
-#include "engine/files/safetensors.h"
-#include "tests/life/ranks.h"
+#include "engine/files/safetensors/safetensors.h"
+#include "tests/life/ranks/ranks.h"
 
 namespace ft::test {
 

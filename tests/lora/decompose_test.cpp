@@ -1,5 +1,5 @@
 // Singular values and vectors against matrices with known ones, and Q of QR decompositions.
-#include "lora/decompose.h"
+#include "lora/starts/decompose.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Batches one after another against all rows at once: with as many components as columns the results are
 // equal.
-#include "lora/incremental_svd.h"
+#include "lora/starts/incremental_svd.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/json.h"
-#include "lora/starts.h"
+#include "lora/starts/starts.h"
 #include "tests/support/source.h"
 
 namespace ft::lora {

@@ -1,16 +1,16 @@
 // Initialization of adapters: base and adapter together equal the original base, whatever part the adapter
 // takes; and the final adapter is converted to a plain LoRA.
-#include "lora/starts.h"
+#include "lora/starts/starts.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "lora/convert.h"
-#include "lora/decompose.h"
 #include "lora/dora.h"
 #include "lora/peft.h"
+#include "lora/starts/decompose.h"
 #include "tests/engine/files/temp_folder.h"
 
 namespace ft::lora {

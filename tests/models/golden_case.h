@@ -9,7 +9,7 @@
 
 #include "engine/core/batch.h"
 #include "engine/files/json.h"
-#include "engine/files/weights.h"
+#include "engine/files/safetensors/weights.h"
 #include "engine/generate/generator.h"
 #include "engine/ops/ops.h"
 #include "engine/ranks/local.h"
@@ -17,7 +17,7 @@
 #include "engine/zero/parameter_store.h"
 #include "lora/attach.h"
 #include "lora/peft.h"
-#include "lora/starts.h"
+#include "lora/starts/starts.h"
 #include "models/registry.h"
 
 namespace ft::test {

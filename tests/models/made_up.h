@@ -1,7 +1,7 @@
 // Random weights of any shape, without files.
 #pragma once
 #include "engine/core/random.h"
-#include "engine/files/weights.h"
+#include "engine/files/safetensors/weights.h"
 
 namespace ft::test {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/json.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "models/t5/relative_bias.h"
 #include "tests/engine/files/temp_folder.h"
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/models/golden_case.h"
 

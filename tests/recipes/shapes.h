@@ -12,8 +12,8 @@ namespace ft {
 
 struct Published {
   const char* id;           // ORG/NAME
-  std::int64_t parameters;  // all of them, as the hub counts them in the safetensors files
-  std::int64_t adapter;     // those of PEFT's LoRA with r 16 on all linears; 0: no recipe trains it
+  std::int64_t parameters;  // as the hub counts them in the safetensors files
+  std::int64_t adapter;     // parameters of PEFT's LoRA with r 16 on all linears; 0: no recipe trains it
 };
 extern const std::vector<Published> kPublished;
 

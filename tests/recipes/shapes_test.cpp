@@ -1,4 +1,4 @@
-// The shapes are those of the published models.
+// Shapes equal the published models'.
 #include "tests/recipes/shapes.h"
 
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/chat/jinja/filters.h"
+#include "data/chat/jinja/builtins/filters.h"
 #include "data/chat/jinja/machine.h"
 
 namespace ft::jinja {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "data/chat/jinja/builtins/filters.h"
 #include "data/chat/jinja/compare.h"
 #include "data/chat/jinja/expression.h"
-#include "data/chat/jinja/filters.h"
 #include "data/chat/jinja/print.h"
 #include "engine/core/error.h"
 

@@ -1,7 +1,7 @@
 // Steps of optimizers whose states are in 8 bits: each block is decoded, stepped, and encoded again.
 #pragma once
-#include "engine/core/dynamic_lines.h"
 #include "engine/cpu/kernels/step_each.h"
+#include "engine/quant/dynamic_lines.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {

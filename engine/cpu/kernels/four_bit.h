@@ -1,4 +1,4 @@
-// Right operands in 4 bits: engine/core/four_bit.h.
+// Right operands in 4 bits: engine/quant/four_bit.h.
 #pragma once
 #include "engine/cpu/kernels/codes.h"
 

@@ -1,4 +1,4 @@
-// Right operands in 8 bits: engine/core/int8.h.
+// Right operands in 8 bits: engine/quant/int8.h.
 #pragma once
 #include "engine/cpu/kernels/codes.h"
 

@@ -4,12 +4,12 @@
 #include <cstdint>
 
 #include "engine/core/dtype.h"
-#include "engine/core/four_bit.h"
 #include "engine/cpu/team.h"
+#include "engine/quant/four_bit.h"
 
 namespace ft::cpu {
 
-// A matrix in 4 bits, see engine/core/four_bit.h.
+// A matrix in 4 bits, see engine/quant/four_bit.h.
 struct FourBitOperand {
   FourBitValues values;  // by code
   const std::uint8_t* codes;
@@ -19,7 +19,7 @@ struct FourBitOperand {
   const float *nested_map, *nested_absmax;
   float nested_offset;
 };
-// A matrix in 8 bits, see engine/core/int8.h.
+// A matrix in 8 bits, see engine/quant/int8.h.
 struct Int8Operand {
   const std::int8_t* codes;
   std::int64_t block;

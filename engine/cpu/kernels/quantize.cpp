@@ -1,6 +1,6 @@
 // Plain loops, which the compiler vectorizes for each target: a block is widened and measured, and then each
-// element counts the bounds below it. This gives the bits of the formulas in engine/core/four_bit.h, also for
-// elements exactly between two values and for scales beyond the largest float.
+// element counts the bounds below it. This gives the bits of the formulas in engine/quant/four_bit.h, also
+// for elements exactly between two values and for scales beyond the largest float.
 #include "engine/cpu/quantize.h"
 
 namespace ft::cpu::FT_TARGET {

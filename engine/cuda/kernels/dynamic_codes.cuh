@@ -1,8 +1,8 @@
-// 8-bit codes of numbers (engine/core/dynamic_map.h) in two comparisons. A search would take eight dependent
+// 8-bit codes of numbers (engine/quant/dynamic_map.h) in two comparisons. A search would take eight dependent
 // ones, with bank conflicts. Here a number's leading bits select the codes that it may have.
 #pragma once
-#include "engine/core/dynamic_map.h"
 #include "engine/cuda/kernels/device.cuh"
+#include "engine/quant/dynamic_map.h"
 
 namespace ft::cuda {
 

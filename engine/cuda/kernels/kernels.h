@@ -3,9 +3,9 @@
 // index out of range is skipped, and sets *wrong to a Wrong. The order of sums depends only on the shapes;
 // there are no atomic operations.
 #pragma once
-#include "engine/core/four_bit.h"
 #include "engine/cuda/kernels/queue.h"
 #include "engine/ops/all.h"
+#include "engine/quant/four_bit.h"
 
 namespace ft::cuda {
 

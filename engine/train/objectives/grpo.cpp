@@ -113,7 +113,7 @@ class Grpo : public Judge {
   bool sequences_, corrects_;
 };
 
-// Compares an answer's reward with those of its group.
+// Compares an answer's reward with its group's.
 class GroupValuation final : public Valuation {
  public:
   explicit GroupValuation(const ObjectiveConfig& c)

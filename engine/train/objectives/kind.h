@@ -63,7 +63,7 @@ struct ObjectiveKind {
   bool scores = false;           // trains a model that scores answers, not one that writes them
   bool learns_prompts = false;   // the prompts of chosen answers are targets too
   bool encoder_decoder = false;  // encoder-decoders have it
-  // Its settings, in the order of help; null: none. See settings_of() in config.h.
+  // Settings, in the order of help; null: none. See settings_of() in config.h.
   std::vector<GivenSetting> (*settings)(const ObjectiveConfig&) = nullptr;
   // Words of its loss types, the default first; null: it has no loss_type. See loss_words() in config.h.
   std::vector<std::string> (*losses)() = nullptr;

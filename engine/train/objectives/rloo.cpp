@@ -64,7 +64,7 @@ class Rloo : public Judge {
   double low_, high_, temperature_;
 };
 
-// Rewards less the weighted KL to the reference, compared with those of the other answers to the prompt.
+// Rewards less the weighted KL to the reference, compared with the mean of the other answers to the prompt.
 class LeaveOneOut final : public Valuation {
  public:
   explicit LeaveOneOut(const ObjectiveConfig& c)

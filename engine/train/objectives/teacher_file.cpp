@@ -8,7 +8,7 @@
 #include "engine/core/require.h"
 #include "engine/files/convert.h"
 #include "engine/files/hash.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "engine/ops/ops.h"
 
 namespace ft {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "engine/core/batch.h"
-#include "engine/files/safetensors.h"
+#include "engine/files/safetensors/safetensors.h"
 #include "engine/model/logit_loss.h"
 
 namespace ft {

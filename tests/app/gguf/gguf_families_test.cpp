@@ -6,8 +6,8 @@
 #include <ostream>
 
 #include "engine/files/json.h"
-#include "engine/files/weights.h"
-#include "models/gguf_config.h"
+#include "engine/files/safetensors/weights.h"
+#include "models/gguf/gguf_config.h"
 #include "models/registry.h"
 #include "tests/app/outcome.h"
 #include "tests/engine/files/temp_folder.h"

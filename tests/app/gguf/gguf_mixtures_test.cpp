@@ -7,8 +7,8 @@
 #include <set>
 
 #include "engine/files/json.h"
-#include "engine/files/weights.h"
-#include "engine/formats/gguf.h"
+#include "engine/files/safetensors/weights.h"
+#include "engine/formats/gguf/gguf.h"
 #include "models/registry.h"
 #include "tests/app/outcome.h"
 #include "tests/engine/files/temp_folder.h"

@@ -7,8 +7,8 @@
 
 #include "engine/files/file.h"
 #include "engine/files/json.h"
-#include "engine/files/safetensors.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "tests/engine/files/temp_folder.h"
 
 namespace ft {

@@ -12,7 +12,7 @@
 #include "app/models/init.h"
 #include "app/models/quantize.h"
 #include "engine/files/json.h"
-#include "engine/files/safetensors.h"
+#include "engine/files/safetensors/safetensors.h"
 #include "models/registry.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/support/source.h"

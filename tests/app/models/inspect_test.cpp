@@ -7,7 +7,7 @@
 
 #include "engine/files/checkpoint_folder.h"
 #include "engine/files/json.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/support/source.h"
 

@@ -1,5 +1,5 @@
 // Rules for every setting of a run that is resumed from a checkpoint.
-#include "app/train/resume_rules.h"
+#include "app/train/checkpoints/resume_rules.h"
 
 #include <gtest/gtest.h>
 

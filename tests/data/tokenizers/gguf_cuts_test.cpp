@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/tokenizers/byte_level.h"
-#include "data/tokenizers/pre_tokenizer.h"
+#include "data/tokenizers/json/byte_level.h"
+#include "data/tokenizers/json/pre_tokenizer.h"
 
 namespace ft {
 namespace {

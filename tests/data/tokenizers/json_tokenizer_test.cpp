@@ -1,10 +1,10 @@
 // tokenizer.json: each of its parts, refusals, and damaged files.
 #include <gtest/gtest.h>
 
-#include "data/tokenizers/byte_level.h"
-#include "data/tokenizers/charsmap.h"
-#include "data/tokenizers/pre_tokenizer.h"
-#include "data/tokenizers/token_decoder.h"
+#include "data/tokenizers/json/byte_level.h"
+#include "data/tokenizers/json/charsmap.h"
+#include "data/tokenizers/json/pre_tokenizer.h"
+#include "data/tokenizers/json/token_decoder.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/unicode.h"
 #include "engine/files/file.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/files/utf8.h"
-#include "data/tokenizers/added_tokens.h"
+#include "data/tokenizers/json/added_tokens.h"
 #include "data/tokenizers/sentencepiece_model.h"
 #include "engine/files/file.h"
 #include "engine/files/json.h"

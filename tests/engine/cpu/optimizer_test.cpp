@@ -2,7 +2,7 @@
 #include <cmath>
 #include <functional>
 
-#include "engine/core/dynamic_map.h"
+#include "engine/quant/dynamic_map.h"
 #include "tests/engine/cpu/leaf_fixture.h"
 
 namespace ft::cpu {

@@ -1,5 +1,5 @@
-// Quantizing on every target has the bits of the formulas of engine/core/four_bit.h: for all types, sizes and
-// blocks, numbers exactly between two values, zeros, and infinities and NaN.
+// Quantizing on every target has the bits of the formulas of engine/quant/four_bit.h: for all types, sizes
+// and blocks, numbers exactly between two values, zeros, and infinities and NaN.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,12 +1,12 @@
 // Tables with more rows than in the files.
-#include "engine/files/grown_weights.h"
+#include "engine/files/safetensors/grown_weights.h"
 
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
 
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "tests/engine/files/temp_folder.h"
 
 namespace ft {

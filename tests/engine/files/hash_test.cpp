@@ -1,4 +1,4 @@
-// Hashes of bytes in pieces, compared with those of sha256sum and git hash-object.
+// Hashes of bytes in pieces, compared with the output of sha256sum and git hash-object.
 #include "engine/files/hash.h"
 
 #include <gtest/gtest.h>

@@ -1,12 +1,12 @@
 // A file that several writers fill in equals the file of one writer.
-#include "engine/files/safetensors_fill.h"
+#include "engine/files/safetensors/safetensors_fill.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "tests/engine/files/temp_folder.h"
 
 namespace ft {

@@ -1,5 +1,5 @@
 // Reading safetensors: each check of the reference implementation with its message, conversions, and damage.
-#include "engine/files/safetensors.h"
+#include "engine/files/safetensors/safetensors.h"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,12 @@
 // Writing safetensors: the reference implementation's bytes, round trips, shards, and no partial files.
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <map>
 
-#include "engine/files/weights.h"
+#include "engine/files/safetensors/weights.h"
 #include "tests/engine/files/temp_folder.h"
 
 namespace ft {

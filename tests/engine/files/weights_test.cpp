@@ -1,5 +1,5 @@
 // Model folders: one file or an index, and all errors of an index.
-#include "engine/files/weights.h"
+#include "engine/files/safetensors/weights.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -12,7 +12,7 @@
 
 #include "engine/core/error.h"
 #include "engine/core/random.h"
-#include "engine/files/safetensors.h"
+#include "engine/files/safetensors/safetensors.h"
 #include "tests/support/source.h"
 
 namespace ft {

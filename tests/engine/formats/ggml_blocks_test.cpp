@@ -8,7 +8,7 @@
 
 #include "engine/files/file.h"
 #include "engine/files/json.h"
-#include "engine/formats/ggml_blocks.h"
+#include "engine/formats/gguf/ggml_blocks.h"
 #include "tests/support/source.h"
 
 namespace ft {

@@ -1,5 +1,5 @@
 // Writing and reading GGUF, and damaged files.
-#include "engine/formats/gguf.h"
+#include "engine/formats/gguf/gguf.h"
 
 #include <gtest/gtest.h>
 

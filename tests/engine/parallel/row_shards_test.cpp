@@ -1,4 +1,4 @@
-// Rows of the residual stream, of which each rank of a tensor group has some: around a layer, at the ends of
+// Rows of the residual stream, split among the ranks of a tensor group: around a layer, at the ends of
 // the stream, and in a batch. A rank alone computes on its tensors as they are.
 #include "engine/parallel/row_shards.h"
 

@@ -7,9 +7,9 @@
 #include <cctype>
 #include <cmath>
 
-#include "engine/core/dynamic_map.h"
-#include "engine/files/safetensors.h"
+#include "engine/files/safetensors/safetensors.h"
 #include "engine/ops/ops.h"
+#include "engine/quant/dynamic_map.h"
 #include "engine/ranks/local.h"
 #include "engine/train/optimizers/list.h"
 #include "engine/train/optimizers/optimizer.h"

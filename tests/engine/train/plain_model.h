@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "engine/train/trainer.h"
 
 namespace ft::test {

@@ -4,7 +4,7 @@
 // ranks.
 #include <gtest/gtest.h>
 
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "engine/ranks/together.h"
 #include "engine/train/checkpoint.h"
 #include "tests/engine/files/temp_folder.h"

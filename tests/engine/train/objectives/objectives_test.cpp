@@ -366,7 +366,7 @@ TEST(Objectives, NamedFilesAreThoseThatSettingsName) {
   EXPECT_TRUE(files[1].is_model);
 }
 
-// Groups of two, of which one answer has no reward.
+// Groups of two answers, one without a reward.
 TEST(Objectives, AGroupsValuationIsTheLeadOverItsMean) {
   ObjectiveConfig c = settings(kGrpo);
   c.scale_rewards = ScaleRewards::none;

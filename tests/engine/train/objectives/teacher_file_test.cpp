@@ -10,7 +10,7 @@
 #include <random>
 
 #include "engine/cpu/cpu_ops.h"
-#include "engine/files/safetensors_write.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "tests/engine/files/temp_folder.h"
 
 namespace ft {

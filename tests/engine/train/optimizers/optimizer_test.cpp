@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "engine/files/json.h"
-#include "engine/files/safetensors.h"
+#include "engine/files/safetensors/safetensors.h"
 #include "engine/ops/ops.h"
 #include "engine/ranks/local.h"
 #include "tests/support/source.h"

@@ -6,7 +6,7 @@
 namespace ft::zero {
 namespace {
 
-// A matrix is worth a unit of its own if it is gathered or fetched, or if ranks add up its gradient.
+// A matrix deserves a separate unit if it is gathered or fetched, or if ranks add up its gradient.
 TEST(OnDemand, SuitsParametersThatMove) {
   for (const int ranks : {1, 2})
     for (const int stage : {0, 3})

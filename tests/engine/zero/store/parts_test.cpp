@@ -114,7 +114,7 @@ TEST(Parts, HoldDelayedGradients) {
   });
 }
 
-// Every rank saves all of its own states, and its share of shared ones.
+// Every rank saves its private states, and its share of the shared states.
 TEST(Parts, StatesThatDiffer) {
   std::mutex mutex;
   Saved all;

@@ -1,0 +1,91 @@
+#include "models/gguf/gguf.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "engine/core/error.h"
+
+namespace ft {
+namespace {
+
+struct Found {
+  std::string name;
+  std::int64_t place = -1;  // the number that % stands for
+};
+
+std::optional<Found> find(const GgufName& name, std::string_view module) {
+  const std::string_view pattern = name.hugging_face;
+  const std::size_t at = pattern.find('%');
+  if (at == std::string_view::npos)
+    return pattern == module ? std::optional(Found{std::string(name.gguf)}) : std::nullopt;
+  const std::string_view before = pattern.substr(0, at), after = pattern.substr(at + 1);
+  if (module.size() < pattern.size() || !module.starts_with(before) || !module.ends_with(after))
+    return std::nullopt;
+  const std::string_view digits = module.substr(at, module.size() - before.size() - after.size());
+  std::int64_t number = 0;
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (read.ec != std::errc{} || read.ptr != digits.data() + digits.size() || number < 0) return std::nullopt;
+  return Found{std::string(name.gguf), number};
+}
+
+std::optional<Found> find(std::span<const GgufName> names, std::string_view module) {
+  for (const GgufName& n : names)
+    if (auto found = find(n, module)) return found;
+  return std::nullopt;
+}
+
+// Finds a tensor's GGUF name, with its kind (.weight, .bias) and, inside a block, the block's number.
+std::optional<Found> find(const GgufNames& names, const std::string& name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string::npos) return std::nullopt;
+  const std::string module = name.substr(0, dot), kind = name.substr(dot);
+  if (kind != ".weight" && kind != ".bias") return std::nullopt;
+  if (const auto found = find(names.modules, module)) return Found{found->name + kind};
+  for (const GgufBlocks& blocks : names.blocks) {
+    if (!module.starts_with(blocks.hugging_face)) continue;
+    const std::size_t begin = blocks.hugging_face.size(), end = module.find('.', begin);
+    if (end == std::string::npos) break;
+    const std::string_view inner = std::string_view(module).substr(end + 1);
+    auto found = find(blocks.modules, inner);
+    if (!found) found = find(blocks.more, inner);
+    if (!found) break;
+    return Found{str(blocks.gguf, module.substr(begin, end - begin), ".", found->name, kind), found->place};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> GgufModel::name_of(const std::string& name) const {
+  const auto found = find(names, name);
+  return found ? std::optional(found->name) : std::nullopt;
+}
+
+std::int64_t GgufModel::place_in_stack(const std::string& name) const {
+  const auto found = find(names, name);
+  return found ? found->place : -1;
+}
+
+const GgufModel::Permuted* GgufModel::find_permuted(const std::string& name) const {
+  const auto at = std::ranges::find_if(
+      permuted, [&](const Permuted& p) { return name.find(str(".", p.module, ".")) != std::string::npos; });
+  return at == permuted.end() ? nullptr : &*at;
+}
+
+std::int64_t GgufModel::Permuted::place(std::int64_t r, std::int64_t rows) const {
+  const std::int64_t parts = thirds ? 3 : 2, width = rows / (heads * parts);
+  const std::int64_t h = r / (parts * width), part = r / width % parts, i = r % width;
+  return thirds ? (part * heads + h) * width + i : (h * width + i) * parts + part;
+}
+
+void GgufModel::reorder(const std::string& name, float* values, std::int64_t rows,
+                        std::int64_t columns) const {
+  const Permuted* p = find_permuted(name);
+  if (!p) return;
+  require(p->fits(rows), "rows that are not whole heads");
+  const std::vector<float> before(values, values + rows * columns);
+  for (std::int64_t r = 0; r < rows; ++r)
+    std::copy_n(before.data() + r * columns, columns, values + p->place(r, rows) * columns);
+}
+
+}  // namespace ft
