@@ -8,7 +8,7 @@
 #include "bench/cpu_bench.h"
 #include "engine/cpu/attention.h"
 #include "engine/cpu/memory.h"
-#include "engine/layers/sparse_layout.h"
+#include "engine/layers/attention/sparse_layout.h"
 #include "tests/support/attention_pair.h"
 
 namespace ft::cpu {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/files/json.h"
-#include "engine/layers/rotary.h"
+#include "engine/layers/attention/rotary.h"
 
 namespace ft {
 

@@ -11,7 +11,7 @@
 #include "data/efficiency/schedule.h"
 #include "engine/files/file.h"
 #include "engine/files/json.h"
-#include "engine/layers/sparse_layout.h"
+#include "engine/layers/attention/sparse_layout.h"
 #include "engine/quant/four_bit.h"
 #include "engine/settings/fields.h"
 #include "engine/train/objectives/objective.h"

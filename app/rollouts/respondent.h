@@ -13,7 +13,7 @@
 #include "app/rollouts/reward.h"
 #include "data/preference/generated.h"
 #include "engine/generate/choose.h"
-#include "engine/layers/kv_cache.h"
+#include "engine/layers/attention/kv_cache.h"
 #include "engine/train/objectives/objective.h"
 
 namespace ft {

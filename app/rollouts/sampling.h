@@ -3,7 +3,7 @@
 #include "app/config/config.h"
 #include "data/preference/generated.h"
 #include "engine/generate/config.h"
-#include "engine/layers/kv_cache.h"
+#include "engine/layers/attention/kv_cache.h"
 
 namespace ft {
 

@@ -1,6 +1,6 @@
 // Generation by a model: passes over new tokens, with a cache of earlier tokens' keys and values.
 #pragma once
-#include "engine/layers/kv_cache.h"
+#include "engine/layers/attention/kv_cache.h"
 #include "engine/pass/context.h"
 
 namespace ft {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/layers/position_encoding.h"
+#include "engine/layers/attention/position_encoding.h"
 #include "engine/layers/routing.h"
 #include "engine/model/block_stack.h"
 #include "engine/model/cached_decoding.h"

@@ -1,7 +1,7 @@
 // Generation by a decoder-only model: new tokens of several sequences follow those in the cache.
 #include <algorithm>
 
-#include "engine/layers/cache_rows.h"
+#include "engine/layers/attention/cache_rows.h"
 #include "engine/model/causal_lm.h"
 
 namespace ft {

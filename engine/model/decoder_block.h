@@ -1,7 +1,7 @@
 // A block of a decoder: attention and an MLP, each a step of the residual stream, one after the other or in
 // parallel. Families differ in the norms around the two and in how they build them.
 #pragma once
-#include "engine/layers/attention.h"
+#include "engine/layers/attention/attention.h"
 #include "engine/layers/mlp.h"
 #include "engine/layers/moe.h"
 #include "engine/layers/residual.h"

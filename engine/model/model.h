@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/core/batch.h"
-#include "engine/layers/sparse_attention.h"
+#include "engine/layers/attention/sparse_attention.h"
 #include "engine/layers/visitor.h"
 #include "engine/model/embedding_and_head.h"
 #include "engine/model/loss.h"

@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "engine/layers/kv_cache.h"
+#include "engine/layers/attention/kv_cache.h"
 #include "engine/model/model.h"
 #include "engine/train/objectives/objective.h"
 

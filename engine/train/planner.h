@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/layers/kv_cache.h"
+#include "engine/layers/attention/kv_cache.h"
 #include "engine/model/model.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/optimizers/optimizer.h"

@@ -1,7 +1,7 @@
 // T5's attention: no biases, unscaled scores, a bias by distance in self-attention. The decoder also has
 // cross-attention over the encoder's states.
 #pragma once
-#include "engine/layers/kv_cache.h"
+#include "engine/layers/attention/kv_cache.h"
 #include "engine/layers/siblings.h"
 
 namespace ft::t5 {

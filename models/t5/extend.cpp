@@ -1,7 +1,7 @@
 // T5's generation: sources are encoded once; new tokens of several sequences follow those in the cache.
 #include <algorithm>
 
-#include "engine/layers/cache_rows.h"
+#include "engine/layers/attention/cache_rows.h"
 #include "models/t5/model.h"
 
 namespace ft::t5 {

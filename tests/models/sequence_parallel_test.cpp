@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/json.h"
-#include "engine/layers/attention.h"
+#include "engine/layers/attention/attention.h"
 #include "engine/parallel/sequence_part.h"
 #include "engine/ranks/grid.h"
 #include "engine/train/planner.h"

@@ -1,5 +1,5 @@
 // SelfAttention: grouped heads, packed sequences, windows, norms of queries and keys, rotary positions.
-#include "engine/layers/attention.h"
+#include "engine/layers/attention/attention.h"
 
 #include "tests/engine/layers/layer_fixture.h"
 

@@ -1,6 +1,6 @@
 // Layouts of sparse attention against DeepSpeed's classes (tests/golden/sparse_layouts.json), properties of
 // random blocks, and refused settings.
-#include "engine/layers/sparse_layout.h"
+#include "engine/layers/attention/sparse_layout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/layers/rotary.h"
+#include "engine/layers/attention/rotary.h"
 
 #include <algorithm>
 #include <cmath>

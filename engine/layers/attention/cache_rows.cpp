@@ -1,4 +1,4 @@
-#include "engine/layers/cache_rows.h"
+#include "engine/layers/attention/cache_rows.h"
 
 #include <algorithm>
 

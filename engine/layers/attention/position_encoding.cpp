@@ -1,4 +1,4 @@
-#include "engine/layers/position_encoding.h"
+#include "engine/layers/attention/position_encoding.h"
 
 #include <algorithm>
 

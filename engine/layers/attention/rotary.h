@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/core/batch.h"
-#include "engine/layers/positions.h"
+#include "engine/layers/attention/positions.h"
 
 namespace ft {
 

@@ -1,7 +1,7 @@
 // A Continuation in the form that a pass over a KvCache needs: the cache rows of the new tokens' keys and
 // values, and the range of rows that each token sees.
 #pragma once
-#include "engine/layers/kv_cache.h"
+#include "engine/layers/attention/kv_cache.h"
 
 namespace ft {
 

@@ -1,4 +1,4 @@
-#include "engine/layers/sparse_layout.h"
+#include "engine/layers/attention/sparse_layout.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -3,7 +3,7 @@
 #pragma once
 #include <optional>
 
-#include "engine/layers/rotary.h"
+#include "engine/layers/attention/rotary.h"
 
 namespace ft {
 

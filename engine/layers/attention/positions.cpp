@@ -1,4 +1,4 @@
-#include "engine/layers/positions.h"
+#include "engine/layers/attention/positions.h"
 
 #include "engine/ops/ops.h"
 

@@ -1,4 +1,4 @@
-#include "engine/layers/attention.h"
+#include "engine/layers/attention/attention.h"
 
 #include "engine/core/error.h"
 #include "engine/layers/sum.h"

@@ -1,4 +1,4 @@
-#include "engine/layers/sparse_attention.h"
+#include "engine/layers/attention/sparse_attention.h"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <span>
 
-#include "engine/layers/kv_cache.h"
+#include "engine/layers/attention/kv_cache.h"
 #include "engine/layers/picked_rows.h"
 #include "engine/layers/routing.h"
 #include "engine/parallel/shared_rows.h"

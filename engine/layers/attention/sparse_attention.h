@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "engine/layers/sparse_layout.h"
+#include "engine/layers/attention/sparse_layout.h"
 #include "engine/ops/attention.h"
 #include "engine/pass/context.h"
 

@@ -4,9 +4,9 @@
 #pragma once
 #include <optional>
 
+#include "engine/layers/attention/positions.h"
 #include "engine/layers/dropout.h"
 #include "engine/layers/norm.h"
-#include "engine/layers/positions.h"
 #include "engine/layers/siblings.h"
 #include "engine/parallel/ring_attention.h"
 
