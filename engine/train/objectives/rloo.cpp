@@ -11,6 +11,7 @@
 #include "engine/train/objectives/judge.h"
 #include "engine/train/objectives/list.h"
 #include "engine/train/objectives/rollouts.h"
+#include "engine/train/objectives/valuation.h"
 #include "engine/train/schedules/list.h"
 
 namespace ft {
