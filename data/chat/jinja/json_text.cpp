@@ -46,14 +46,14 @@ class JsonWriter {
     out_.add(hex);
   }
   void text(const std::string& t) {
-    static constexpr std::string_view kLetters = "\"\\nrtfb", kMeanings = "\"\\\n\r\t\f\b";
+    static constexpr std::string_view kJsonLetters = "\"\\nrtfb", kJsonMeanings = "\"\\\n\r\t\f\b";
     m_.step_over(t);
     out_.add("\"");
     for (std::size_t i = 0; i < t.size();) {
       const std::size_t n = std::max<std::size_t>(1, utf8_length(t, i));
       const char32_t c = utf8_code_point(t, i);
-      if (const std::size_t known = kMeanings.find(t[i]); known != std::string_view::npos)
-        out_.add(std::string{'\\', kLetters[known]});
+      if (const std::size_t known = kJsonMeanings.find(t[i]); known != std::string_view::npos)
+        out_.add(std::string{'\\', kJsonLetters[known]});
       else if (c < 0x20 || (form_.ascii && c > 0x7E && c < 0x10000))
         escape(c);
       else if (form_.ascii && c > 0xFFFF)
