@@ -58,8 +58,8 @@ TEST_P(Sums, AreOverRanksAndMicroSteps) {
   });
 }
 INSTANTIATE_TEST_SUITE_P(Reduction, Sums,
-                         testing::Combine(testing::Values(1, 2, 3), testing::Range(0, 4),
-                                          testing::Values(1, 3), testing::Bool(), testing::Bool()));
+                         testing::Combine(testing::Values(1, 3), testing::Range(0, 4), testing::Values(1, 3),
+                                          testing::Bool(), testing::Bool()));
 
 // The ranks of a group scatter the sum, and ranks at the same place of both groups add up their pieces.
 TEST(Reduction, GroupsOfRanksAddUp) {
@@ -169,9 +169,11 @@ TEST(Reduction, AUnitHasOneBackwardPassAtATime) {
     s.reduction.begin_micro_step(true);
     s.reduction.acquire(0);
     EXPECT_THROW(s.reduction.acquire(0), InternalError);
-    s.reduction.release(0);  // gives the memory back
-    s.reduction.acquire(0);
     s.reduction.release(0);
+    for (int i = 0; i < 1000; ++i) {  // release() gives the memory back
+      s.reduction.acquire(0);
+      s.reduction.release(0);
+    }
     EXPECT_THROW(s.reduction.reduce(0, true), InternalError);
   });
 }

@@ -167,6 +167,22 @@ TEST(Stepping, EarlyUpdatesAreTheSame) {
       });
 }
 
+// A unit that no backward pass of the step used has gradients of zero, whatever the depot holds.
+TEST(Stepping, UnitsWithoutGradientsAreUpdatedAtTheEnd) {
+  run_ranks(1, false, [](Communicator& comm) {
+    Homes homes = homes_of({.params = false, .states = true, .file = false});
+    homes.host = std::make_shared<cpu::CpuOps>(1);
+    SmallStore s(comm, of_stage(0), mean, homes);
+    s.step(1);
+    s.step(0, EarlyStep{[](Ops&, const FlatRun& run) { update(run); }});
+    s.stepping.finish_early();
+    s.stepping.publish();
+    for (const int u : {0, 1, 2})
+      for (std::int64_t i = 0; i < s.model.at(u, 0).shape.numel(); ++i)
+        ASSERT_EQ(element(s.model.at(u, 0).value, i), 2 * initial(s.model.at(u, 0), i));
+  });
+}
+
 TEST(Stepping, DelayedUpdatesTakeTheGradientsOfTheStepBefore) {
   run_ranks(2, true, [](Communicator& comm) {
     Homes homes = homes_of({.params = false, .states = true, .file = false});
