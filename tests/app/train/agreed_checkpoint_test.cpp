@@ -1,6 +1,8 @@
 // The checkpoint that a run of several ranks resumes from: the root's.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "app/train/run_folder.h"
 #include "engine/files/file.h"
 #include "tests/engine/files/temp_folder.h"
