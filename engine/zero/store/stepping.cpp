@@ -46,7 +46,7 @@ void Stepping::step_early(const Unit& u) {
     std::vector<Window> windows;
     windows_.add(u, layout_.options().stage.states, windows);
     windows_.pass(
-        std::move(windows), {.changes = true, .grads = true, .previous = early_->previous},
+        std::move(windows), {.changes = true, .grads = true, .previous = early_->previous, .beside = &ops},
         [&](const Window& w) { each_run_of(w, [&](const FlatRun& run) { early_->visit(ops, run); }); });
   };
   if (beside_)

@@ -60,7 +60,7 @@ Tensor Windows::gradient(Window& w, Access access) {
   const std::int64_t first = w.range.first - layout_.held(*w.group, w.group->stage.grads).first;
   if (!kept.empty) return part(w, kept.here, kept.away, first, w.range.count, DType::f32);
   const Tensor zeros = take(w, w.range.count, DType::f32);
-  updater_.ops(ops_).run(op::Fill{zeros, 0});
+  ops(access).run(op::Fill{zeros, 0});
   return zeros;
 }
 
@@ -87,7 +87,7 @@ void Windows::bring(Window& w, Access access) {
 }
 
 // Writes a window's changed data back, with the values that follow from it.
-void Windows::leave(Window& w) {
+void Windows::leave(Window& w, Access access) {
   const Group& g = *w.group;
   const OptimizerMemory::Memory& own = optimizer_.of(g);
   const std::int64_t first = w.range.first - layout_.updated(g).first;
@@ -100,7 +100,7 @@ void Windows::leave(Window& w) {
     if (!w.value)
       w.value =
           values_.value(g).elements(w.range.first - layout_.held(g, g.stage.params).first, w.range.count);
-    updater_.ops(ops_).run(op::Cast{w.value, w.here.master});
+    ops(access).run(op::Cast{w.value, w.here.master});
     put(values_.away(g), first, w.value);
   }
   put(own.master.away, first, w.here.master);
@@ -147,7 +147,7 @@ void Windows::pass(std::vector<Window> all, Access access, const Visit& visit) {
     for (; brought < all.size() && brought <= i + ahead; ++brought) bring(all[brought], access);
     settle(all[i].coming);
     visit(all[i]);
-    if (access.changes) leave(all[i]);
+    if (access.changes) leave(all[i], access);
   }
   for (; gone < all.size(); ++gone) free(all[gone]);
 }

@@ -14,6 +14,9 @@ struct Access {
   bool changes = false;   // changes masters and states: write them back and cast them to values
   bool grads = false;     // gradients are needed
   bool previous = false;  // the gradients of the step before
+  // The Ops of the thread of early updates, because the pass computes on the usual Ops at the same time.
+  // Null: the usual Ops.
+  Ops* beside = nullptr;
 };
 
 struct Window {
@@ -48,13 +51,14 @@ class Windows {
 
  private:
   void bring(Window&, Access);
-  void leave(Window&);
+  void leave(Window&, Access);
   void leave_for_device(const Window&);
   void free(Window&);
   Tensor take(Window&, std::int64_t count, DType);
   // Elements [first, first + count) of `resident`, or a copy of the offloaded ones.
   Tensor part(Window&, const Tensor& resident, const Away&, std::int64_t first, std::int64_t count, DType);
   Tensor gradient(Window&, Access);
+  Ops& ops(Access a) const { return a.beside ? *a.beside : updater_.ops(ops_); }
   bool offloads(const Group& g) const { return optimizer_.offloads() || values_.away(g); }
   static void settle(std::vector<Window::Move>&);
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/ops/ops.h"
+#include "engine/ops/trace_ops.h"
 #include "engine/zero/memory_depot.h"
 #include "engine/zero/store/parts.h"
 #include "tests/support/ranks.h"
@@ -130,7 +131,8 @@ struct SmallStore {
     return sum;
   }
 
-  cpu::CpuOps ops{1};
+  cpu::CpuOps device{1};
+  TraceOps ops{device};
   SmallModel model;
   const Homes homes;
   const StoreRanks ranks;

@@ -160,11 +160,31 @@ TEST(Stepping, EarlyUpdatesAreTheSame) {
         homes.host = std::make_shared<cpu::CpuOps>(1);
         SmallStore s(comm, of_stage(2, true), mean, homes);
         EXPECT_TRUE(s.stepping.steps_early());
-        s.step(1, EarlyStep{[](Ops&, const FlatRun& run) { update(run); }});
+        std::vector<std::string> order;  // units as their gradients are kept, not as they are used
+        s.step(1, EarlyStep{[&](Ops&, const FlatRun& run) {
+                 if (order.empty() || order.back() != run.unit) order.emplace_back(run.unit);
+                 update(run);
+               }});
         s.stepping.finish_early();
+        EXPECT_EQ(order, (std::vector<std::string>{"unit 2", "unit 1", "unit 0"}));
         s.stepping.publish();
         expect_updated(s);
       });
+}
+
+// The Ops of the pass compute on the other thread at the same time.
+TEST(Stepping, EarlyUpdatesUseOnlyTheOpsOfTheirThread) {
+  for (const int micro_steps : {0, 1})
+    run_ranks(1, false, [&](Communicator& comm) {
+      Homes homes = homes_of({.params = false, .states = true, .file = true});
+      homes.host = std::make_shared<cpu::CpuOps>(1);
+      SmallStore s(comm, of_stage(0), mean, homes, DType::bf16);
+      s.ops.clear();
+      s.step(micro_steps, EarlyStep{[](Ops&, const FlatRun& run) { update(run); }});
+      s.stepping.finish_early();
+      for (const TraceCall& call : s.ops.calls())
+        EXPECT_TRUE(call.op != std::string("cast") && call.op != std::string("fill")) << call.op;
+    });
 }
 
 // A unit that no backward pass of the step used has gradients of zero, whatever the depot holds.
