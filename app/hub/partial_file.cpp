@@ -69,8 +69,8 @@ void PartialFile::commit(const std::filesystem::path& complete) {
 
 // Returns true if the part's name still stands for the open file.
 bool PartialFile::is_own() const {
-  struct stat own {
-  }, named{};
+  struct stat own {};
+  struct stat named {};
   if (::fstat(fd_, &own) != 0) fail(errno);
   return ::lstat(part_.c_str(), &named) == 0 && own.st_dev == named.st_dev && own.st_ino == named.st_ino;
 }
