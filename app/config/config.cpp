@@ -173,12 +173,12 @@ void check_settings(RunConfig& c, const std::string& name) {
   if (c.distributed.node_rank >= c.distributed.nnodes)
     refuse(
         str("distributed.node_rank: ", c.distributed.node_rank, " of ", c.distributed.nnodes, " machines"));
-  check_predictions(c, refuse);
   const CommsLoggerConfig& talk = c.logging.comms_logger;
   if (talk.enabled && !talk.prof_all && talk.prof_ops.empty())
     refuse("logging.comms_logger: prof_all is false and prof_ops names no collective; set one of them");
   check(c.data_efficiency, refuse);
   check(c.objective, refuse);
+  check_predictions(c, refuse);
   if (c.objective.generates()) check_generating(c, refuse);
   check_training(c.training, refuse);
   check_resume_despite(c.training, refuse);
@@ -219,7 +219,6 @@ RunConfig read_config(const SettingsText& tree, const std::filesystem::path& fol
   auto config = read_settings<RunConfig>(tree, folder);
   choose_rate(config, tree);
   BaseModelConfig& m = config.model;
-  if (m.download) fetch_missing_ids(config);
   m.folders.find(m.model_name_or_path, m.revision, "model.model_name_or_path", folder);
   prepare_base(m);
   if (auto& chat = config.data.chat_template; chat && chat->ends_with(".jinja")) chat = home_expanded(*chat);
@@ -260,7 +259,7 @@ SettingsText tree_of(const std::string& text, const std::string& name,
   return tree;
 }
 
-ReportedConfig reported(const SettingsText& given_tree, const std::filesystem::path& folder, StepRanks size) {
+ReportedConfig checked(const SettingsText& given_tree, const std::filesystem::path& folder, StepRanks size) {
   SettingsText tree = given_tree;
   RunConfig config = read_config(tree, folder);
   std::shared_ptr<deepspeed::Report> report;
@@ -281,6 +280,15 @@ ReportedConfig reported(const SettingsText& given_tree, const std::filesystem::p
   note_places(config.data, tree);
   if (report) settle_report(*report, config);
   return {std::move(config), std::move(report)};
+}
+
+// Fetches what the run names only if no check refuses it. Then reads the settings again, since some of them
+// follow from the model.
+ReportedConfig reported(const SettingsText& tree, const std::filesystem::path& folder, StepRanks size) {
+  ReportedConfig given = checked(tree, folder, size);
+  const bool fetched = given.config.model.download && fetch_missing_ids(given.config);
+  if (fetched) given = checked(tree, folder, size);
+  return given;
 }
 
 }  // namespace

@@ -4,8 +4,9 @@
 
 namespace ft {
 
-// Fetches the ids that the hub's cache does not have. Names of files and folders are left alone. Throws
+// Fetches the ids that the hub's cache does not have, or has without weights: a tokenizer's files may be
+// there alone. Names of files and folders are left alone. Returns true if it fetched something. Throws
 // UserError like hub::pull.
-void fetch_missing_ids(const RunConfig& config);
+bool fetch_missing_ids(const RunConfig& config);
 
 }  // namespace ft

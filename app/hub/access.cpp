@@ -64,8 +64,10 @@ std::string endpoint() {
   const std::string address = without_slash(given.empty() ? "https://huggingface.co" : given);
   const bool known = address.starts_with("https://") || address.starts_with("http://");
   if (!known || address.find_first_of("?#@ ") != address.npos || address.ends_with('/'))
-    throw UserError(Exit::config, str("HF_ENDPOINT: ", printable(address),
-                                      " is no address of a hub, such as https://huggingface.co"));
+    throw UserError(Exit::config,
+                    str("HF_ENDPOINT: ", printable(address.substr(address.rfind('@') + 1)),
+                        " is no address of a hub, such as https://huggingface.co",
+                        address.find('@') == address.npos ? "" : "; leave the name and the password out"));
   return address;
 }
 

@@ -41,6 +41,9 @@ class Download {
         refuse(str("its contents have another hash than ", file_.hash, "; nothing of it is kept"));
       f_.progress.note(str(printable(file_.path), ": the part on disk was damaged; fetching it anew"));
     }
+    if (!is_verifiable())
+      f_.progress.note(
+          str(printable(file_.path), ": the server tells no hash of it; only its size is checked"));
     part_.commit(f_.repository.blob(file_));
   }
 
@@ -51,6 +54,8 @@ class Download {
     git.add("blob " + std::to_string(file_.size) + std::string(1, '\0'));
     return git;
   }
+
+  bool is_verifiable() const { return is_sha1(file_.hash) || is_sha256(file_.hash); }
 
   void take(std::string_view bytes) {
     hash_.add(bytes);
@@ -75,8 +80,7 @@ class Download {
         patience.wait(trouble);
       }
     }
-    const bool known = is_sha1(file_.hash) || is_sha256(file_.hash);
-    return !known || hash_.hex() == file_.hash;
+    return !is_verifiable() || hash_.hex() == file_.hash;
   }
 
   // Makes one request. Throws Trouble if the connection ends early.

@@ -36,17 +36,18 @@ RemoteFile read_file_entry(const JsonObject& entry) {
 
 // Throws UserError (input) if a name leaves the folder, comes twice, or is also a folder.
 void check_names(const std::vector<RemoteFile>& files, const std::string& source) {
-  std::set<std::string> names, folders;
+  std::set<std::string_view> names;
   for (const RemoteFile& file : files) {
     require_inside(file.path, source);
     if (!names.insert(file.path).second)
       throw UserError(Exit::input, str(source, ": lists ", printable(file.path), " twice"));
-    for (std::size_t at = file.path.find('/'); at != file.path.npos; at = file.path.find('/', at + 1))
-      folders.insert(file.path.substr(0, at));
   }
-  for (const std::string& name : names)
-    if (folders.contains(name))
-      throw UserError(Exit::input, str(source, ": lists ", printable(name), " as a file and as a folder"));
+  for (const RemoteFile& file : files) {
+    const std::string folder = file.path + "/";
+    if (const auto next = names.lower_bound(folder); next != names.end() && next->starts_with(folder))
+      throw UserError(Exit::input,
+                      str(source, ": lists ", printable(file.path), " as a file and as a folder"));
+  }
 }
 
 }  // namespace
@@ -76,9 +77,9 @@ Listing parse_listing(std::string_view text, const std::string& source) {
   const JsonObject json = JsonObject::parse(text, {source}, rules);
   Listing listing{json.text("sha"), {}};
   if (!is_sha1(listing.commit)) json.refuse("sha", "a commit of 40 hexadecimal digits");
-  const std::vector<JsonObject> entries = json.objects("siblings");
-  if (entries.size() > kMostFiles) json.refuse("siblings", "a list of at most a million files");
-  for (const JsonObject& entry : entries) listing.files.push_back(read_file_entry(entry));
+  if (json.is_array("siblings") && json.json().at("siblings").size() > kMostFiles)
+    json.refuse("siblings", "a list of at most a million files");
+  for (const JsonObject& entry : json.objects("siblings")) listing.files.push_back(read_file_entry(entry));
   check_names(listing.files, source);
   return listing;
 }

@@ -36,7 +36,11 @@ void PartialFile::append(std::string_view bytes) {
 }
 
 void PartialFile::restart() {
-  if (::ftruncate(fd_, 0) != 0) fail(errno);
+  if (::unlink(part_.c_str()) != 0 && errno != ENOENT) fail(errno);
+  ::close(fd_);
+  fd_ = ::open(part_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd_ < 0 && errno == EEXIST) fail_beside_another();
+  if (fd_ < 0) fail(errno);
   size_ = 0;
 }
 
@@ -52,9 +56,27 @@ void PartialFile::read(const std::function<void(std::string_view)>& take) const 
 }
 
 void PartialFile::commit(const std::filesystem::path& complete) {
-  if (::fsync(fd_) != 0 || ::close(std::exchange(fd_, -1)) != 0) fail(errno);
-  if (std::rename(part_.c_str(), complete.c_str()) != 0) fail(errno);
-  sync_folder(complete.parent_path().string());
+  if (::fsync(fd_) != 0) fail(errno);
+  const bool own = is_own();
+  if (::close(std::exchange(fd_, -1)) != 0) fail(errno);
+  if (own && std::rename(part_.c_str(), complete.c_str()) == 0)
+    return sync_folder(complete.parent_path().string());
+  if (own && errno != ENOENT) fail(errno);
+  struct stat info {};
+  const bool there = ::lstat(complete.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+  if (!there || info.st_size != size_) fail_beside_another();
+}
+
+// Returns true if the part's name still stands for the open file.
+bool PartialFile::is_own() const {
+  struct stat own {};
+  struct stat named {};
+  if (::fstat(fd_, &own) != 0) fail(errno);
+  return ::lstat(part_.c_str(), &named) == 0 && own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+}
+
+void PartialFile::fail_beside_another() const {
+  throw UserError(Exit::storage, str(part_.string(), ": another process writes it too; run this again"));
 }
 
 void PartialFile::fail(int error) const {

@@ -4,8 +4,8 @@
 #include <atomic>
 #include <condition_variable>
 #include <iostream>
+#include <map>
 #include <mutex>
-#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -39,11 +39,14 @@ class Pull {
     }
     screen_.clear();
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begun;
+    std::vector<std::string> paths;
+    for (const RemoteFile& file : listing_.files) paths.push_back(file.path);
     return {.folder = repository_.publish(listing_, name_.revision),
             .files = std::ssize(listing_.files),
             .bytes = bytes_,
             .received = progress_.received,
-            .seconds = seconds.count()};
+            .seconds = seconds.count(),
+            .paths = std::move(paths)};
   }
 
  private:
@@ -90,13 +93,17 @@ class Pull {
                         str(name_.id, ": its files have more than ", show::file_size(kMostBytes)));
   }
 
-  // Finds the files that are not there; two with the same contents are one. Throws UserError (storage) if the
-  // disk has too little space for them.
+  // Finds the files that are not there; two with the same contents are one. Throws UserError (input) if they
+  // differ in size all the same, (storage) if the disk has too little space.
   void check_room() {
     std::int64_t missing = 0;
-    std::set<std::string> hashes;
+    std::map<std::string, std::int64_t> sizes;  // by hash
     for (const RemoteFile& file : listing_.files) {
-      if (repository_.has(file) || !hashes.insert(file.hash).second) {
+      const auto [known, first] = sizes.emplace(file.hash, file.size);
+      if (known->second != file.size)
+        throw UserError(Exit::input, str(name_.id, ": ", printable(file.path), ": has the hash ", file.hash,
+                                         " of another file, and another size"));
+      if (repository_.has(file) || !first) {
         progress_.there += file.size;
       } else {
         wanted_.push_back(&file);
@@ -119,6 +126,7 @@ class Pull {
       const std::vector<std::jthread> threads = start();
       watch();
     }
+    show_notes();
     if (error_) std::rethrow_exception(error_);
     if (signals_.asked()) throw Stopped();
   }
@@ -159,13 +167,17 @@ class Pull {
     ended_.notify_all();
   }
 
+  void show_notes() {
+    for (const std::string& note : progress_.take_notes()) screen_.line(note);
+  }
+
   // Draws the progress until all threads have ended.
   void watch() {
     PullLine line(name_.id, bytes_, progress_.there);
     std::unique_lock lock(mutex_);
     while (running_ > 0) {
       ended_.wait_for(lock, std::chrono::milliseconds(100));
-      for (const std::string& note : progress_.take_notes()) screen_.line(note);
+      show_notes();
       line.update(progress_.there, progress_.received);
       if (screen_.live())
         screen_.live_line([&](int width) { return line.text(width, screen_.utf8()); });
@@ -198,13 +210,27 @@ class Pull {
   std::atomic<bool> failed_ = false;
 };
 
-// Returns the command to type next.
-std::string next_command(const HubName& name) {
+// Returns the model that was fetched, as a run names it: the id, or a GGUF file. Empty for an adapter.
+std::string fetched_model(const HubName& name, const Pulled& pulled) {
+  std::string gguf;
+  bool config = false;
+  for (const std::string& path : pulled.paths) {
+    config = config || path == "config.json";
+    if (path.ends_with(".gguf") && (gguf.empty() || path < gguf)) gguf = path;
+  }
+  if (!config && !gguf.empty()) return (pulled.folder / gguf).string();
+  return path_exists((pulled.folder / "config.json").string()) ? name.id : "";
+}
+
+// Returns the command to type next; empty: there is none.
+std::string next_command(const HubName& name, const Pulled& pulled) {
   const bool main = name.revision == "main";
   if (name.kind == HubKind::model) {
+    const std::string model = fetched_model(name, pulled);
+    if (model.empty()) return "";
     std::vector<std::string> words{"ft", "train", "--config", "run.json",
-                                   "model.model_name_or_path=" + name.id};
-    if (!main) words.push_back("model.revision=" + name.revision);
+                                   "model.model_name_or_path=" + model};
+    if (!main && model == name.id) words.push_back("model.revision=" + name.revision);
     return shell_line(words);
   }
   const std::string revision = main ? "" : R"(", "revision": ")" + name.revision;
@@ -230,7 +256,9 @@ Exit pull_command(const PullArgs& args) {
                                       " is no id of the hub, such as meta-llama/Llama-3.2-1B"));
   Screen screen(Screen::standard_error());
   const Pulled pulled = pull(find_access(), name, args.patterns, screen);
-  std::cout << end_line(name.id, pulled) << "\nnext     " << next_command(name) << "\n";
+  std::cout << end_line(name.id, pulled) << "\n";
+  if (const std::string next = next_command(name, pulled); !next.empty())
+    std::cout << "next     " << next << "\n";
   return Exit::done;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "app/hub/access.h"
 #include "app/hub/selection.h"
@@ -18,6 +19,7 @@ struct Pulled {
   std::int64_t files = 0, bytes = 0;
   std::int64_t received = 0;  // bytes that came over the network; 0: everything was there
   double seconds = 0;
+  std::vector<std::string> paths;  // of the files, relative to the folder
 };
 
 struct PullLimits {

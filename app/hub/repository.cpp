@@ -33,15 +33,22 @@ std::int64_t size_of(const fs::path& file) {
   return error ? 0 : static_cast<std::int64_t>(size);
 }
 
-// Makes the links of a snapshot in `folder`, which lies where the snapshot does. Keeps files that are
-// there.
+// Returns true for a file that is no link, and for a link to the file's blob.
+bool is_there(const fs::path& link, const RemoteFile& file) {
+  std::error_code error;
+  if (!fs::exists(link, error)) return false;
+  return !fs::is_symlink(link, error) || fs::read_symlink(link, error).filename() == file.hash;
+}
+
+// Makes the links of a snapshot in `folder`, which lies where the snapshot does. Keeps files that are there,
+// and replaces links to other blobs.
 void link_files(const fs::path& folder, const std::vector<RemoteFile>& files) {
   for (const RemoteFile& file : files) {
     const fs::path link = folder / file.path;
     std::error_code error;
-    if (fs::exists(link, error)) continue;
+    if (is_there(link, file)) continue;
     create_folders(link.parent_path());
-    fs::remove(link, error);  // a link without a target
+    fs::remove(link, error);  // a link without a target, or to another blob
     const auto depth = std::count(file.path.begin(), file.path.end(), '/');
     std::string up = "../../";
     for (std::ptrdiff_t i = 0; i < depth; ++i) up += "../";
@@ -107,10 +114,12 @@ void Repository::create() const {
 
 fs::path Repository::publish(const Listing& listing, const std::string& revision) const {
   const fs::path snapshot = folder_ / "snapshots" / listing.commit;
+  remove_leftovers(snapshot.parent_path().string(), listing.commit + ".");
   if (!appears_with(snapshot, listing.files)) link_files(snapshot, listing.files);
   if (revision == listing.commit) return snapshot;
   const fs::path reference = folder_ / "refs" / revision;
   create_folders(reference.parent_path());
+  remove_leftovers(reference.parent_path().string(), "." + reference.filename().string() + ".");
   write_file(reference.string(), listing.commit);
   return snapshot;
 }

@@ -29,7 +29,8 @@ class Repository {
   // Makes the folder of blobs. Throws UserError (storage).
   void create() const;
   // Gives the files their names in the commit's snapshot, which appears complete if it is new, and then the
-  // revision its commit. Returns the snapshot's folder. Throws UserError (storage).
+  // revision its commit. Removes what dead processes left of both. Returns the snapshot's folder. Throws
+  // UserError (storage).
   std::filesystem::path publish(const Listing&, const std::string& revision) const;
 
  private:

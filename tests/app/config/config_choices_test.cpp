@@ -134,5 +134,14 @@ TEST(Config, SettingsBesideAnAdapter) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(Config, AWrongLossIsNamedBesideAMetric) {
+  for (const auto& [type, loss] : {std::pair{"kto", "hinge"}, {"dpo", "kd"}, {"cpo", "robust"}}) {
+    const std::string message =
+        refusal(with(""), {str("objective.type=", type), str("objective.loss_type=", loss),
+                           "evaluation.metric_for_best_model=rewards/margins"});
+    EXPECT_TRUE(message.starts_with("run.json: objective.loss_type: ")) << message;
+  }
+}
+
 }  // namespace
 }  // namespace ft

@@ -72,6 +72,13 @@ TEST_F(HubAccess, TheEndpointIsAnAddress) {
   }
 }
 
+TEST_F(HubAccess, APasswordInTheEndpointIsNotShown) {
+  set_variable("HF_ENDPOINT", "https://me:sec@ret@mirror.example");
+  EXPECT_EQ(error_of(Exit::config, [] { find_access(); }),
+            "HF_ENDPOINT: mirror.example is no address of a hub, such as https://huggingface.co; leave the "
+            "name and the password out");
+}
+
 TEST_F(HubAccess, OfflineMeansNoConnection) {
   for (const char* value : {"1", "ON", "yes", "True"}) {
     set_variable("HF_HUB_OFFLINE", value);

@@ -2,6 +2,7 @@
 #include "app/hub/listing.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <nlohmann/json.hpp>
 
@@ -49,6 +50,31 @@ TEST(Listing, RefusesNamesThatCollide) {
   EXPECT_EQ(refused(listing_of({{{"rfilename", "a"}}, {{"rfilename", "a"}}})), "hub: lists a twice");
   EXPECT_EQ(refused(listing_of({{{"rfilename", "a/b/c"}}, {{"rfilename", "a/b"}}})),
             "hub: lists a/b as a file and as a folder");
+  EXPECT_EQ(refused(listing_of({{{"rfilename", "a"}}, {{"rfilename", "a-b"}}, {{"rfilename", "a/b"}}})),
+            "hub: lists a as a file and as a folder");
+  EXPECT_EQ(parse_listing(listing_of({{{"rfilename", "a"}}, {{"rfilename", "ab/a"}}}), "hub").files.size(),
+            2u);
+}
+
+TEST(Listing, DeepFoldersNeedNoMoreMemoryThanTheirNames) {
+  const auto most = [] {  // KiB
+    struct rusage used {};
+    getrusage(RUSAGE_SELF, &used);
+    return used.ru_maxrss;
+  };
+  std::string deep;
+  for (int i = 0; i < 500; ++i) deep += "a/";
+  Json siblings;
+  for (int i = 0; i < 2000; ++i) siblings.push_back({{"rfilename", std::to_string(i) + "/" + deep + "b"}});
+  const std::string text = listing_of(siblings);
+  const long before = most();
+  EXPECT_EQ(parse_listing(text, "hub").files.size(), 2000u);
+  EXPECT_LT(most() - before, 100 << 10);
+}
+
+TEST(Listing, CountsTheFilesBeforeItReadsThem) {
+  const Json numbers = std::vector<int>(1'000'001);
+  EXPECT_NE(refused(listing_of(numbers)).find("at most a million files"), std::string::npos);
 }
 
 TEST(Listing, RefusesHashesAndSizesThatAreNone) {

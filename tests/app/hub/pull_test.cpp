@@ -125,7 +125,7 @@ TEST_F(Pull, ARedirectOnTheHubItselfKeepsTheToken) {
 }
 
 TEST_F(Pull, AMirrorMayLeaveSizesAndHashesOut) {
-  server.alter = [&](const Asked& asked, Answer& answer) {
+  server.alter = [](const Asked& asked, Answer& answer) {
     if (asked.path.starts_with("/api/")) {
       Json json = Json::parse(answer.body);
       for (Json& entry : json["siblings"]) entry = {{"rfilename", entry["rfilename"]}};
@@ -139,6 +139,58 @@ TEST_F(Pull, AMirrorMayLeaveSizesAndHashesOut) {
             "../../blobs/" + served("model.safetensors").hash());
   EXPECT_EQ(server.asked_for("/model.safetensors")[0].method, "HEAD");
   EXPECT_EQ(text_of(pulled.folder / "model.safetensors"), served("model.safetensors").contents);
+  EXPECT_NE(shown.find("config.json: the server tells no hash of it; only its size is checked\n"),
+            std::string::npos)
+      << shown;
+  EXPECT_EQ(shown.find("model.safetensors: "), std::string::npos) << shown;
+  server.alter = nullptr;  // the hub itself
+  pull();
+  EXPECT_EQ(fs::read_symlink(pulled.folder / "config.json"), "../../blobs/" + served("config.json").hash());
+}
+
+TEST_F(Pull, OneHashWithTwoSizesIsRefused) {
+  server.alter = [this](const Asked& asked, Answer& answer) {
+    if (!asked.path.starts_with("/api/")) return;
+    Json json = Json::parse(answer.body);
+    for (Json& entry : json["siblings"])
+      if (entry["rfilename"] == "tokenizer.json") entry["blobId"] = served("config.json").hash();
+    answer.body = json.dump();
+  };
+  EXPECT_EQ(refused(Exit::input), str("org/tiny: tokenizer.json: has the hash ", served("config.json").hash(),
+                                      " of another file, and another size"));
+}
+
+TEST_F(Pull, RemovesWhatAKilledProcessLeft) {
+  const std::string tag = ".tmp-ft0123456789";
+  const fs::path snapshot = repository() / "snapshots" / (kFirstCommit + tag);
+  const fs::path reference = repository() / "refs" / (".main" + tag);
+  const fs::path other = repository() / "refs" / (".other" + tag);
+  fs::create_directories(snapshot / "onnx");
+  fs::create_directories(reference.parent_path());
+  for (const fs::path& file : {reference, other}) std::ofstream(file) << "half";
+  pull();
+  EXPECT_FALSE(fs::exists(snapshot));
+  EXPECT_FALSE(fs::exists(reference));
+  EXPECT_TRUE(fs::exists(other));
+}
+
+TEST_F(Pull, NamesTheNextCommandIfThereIsOne) {
+  set_variable("HF_ENDPOINT", server.endpoint());
+  set_variable("HF_HUB_CACHE", access.cache.string());
+  served("tiny-Q4_K_M.gguf") = {"GGUF", true};
+  served("adapter_config.json") = {"{}"};
+  const auto next = [&](const std::string& pattern) {
+    testing::internal::CaptureStdout();
+    hub::pull_command({.id = "org/tiny", .patterns = {.include = {pattern}}});
+    const std::string said = testing::internal::GetCapturedStdout();
+    const std::size_t at = said.find("\nnext     ft train --config run.json model.model_name_or_path=");
+    return at == said.npos ? "" : said.substr(said.find('=', at) + 1);
+  };
+  const fs::path folder = repository() / "snapshots" / kFirstCommit;
+  EXPECT_EQ(next("adapter*"), "");
+  EXPECT_EQ(next("*.gguf"), (folder / "tiny-Q4_K_M.gguf").string() + "\n");
+  EXPECT_EQ(next("config.json"), "org/tiny\n");
+  EXPECT_EQ(next("*.gguf"), (folder / "tiny-Q4_K_M.gguf").string() + "\n");
 }
 
 TEST_F(Pull, AProxyIsUsed) {
