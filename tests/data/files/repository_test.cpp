@@ -150,8 +150,8 @@ TEST_F(Repository, Cards) {
   card("configs:\n- config_name: a\n  data_files: https://x.org/y.jsonl\n");
   dataset.name = {};
   EXPECT_EQ(error(),
-            "set/README.md: configs: data_files is an address (https://x.org/y.jsonl), and ft opens "
-            "no connection");
+            "set/README.md: configs: data_files is an address (https://x.org/y.jsonl), and ft reads "
+            "only files of the repository");
 }
 
 TEST_F(Repository, TheDefaultOfACard) {
