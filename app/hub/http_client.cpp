@@ -156,7 +156,8 @@ class CurlClient final : public HttpClient {
     set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(options_.connect_seconds));
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
     set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(options_.silent_seconds));
-    set(CURLOPT_BUFFERSIZE, 256L << 10);
+    // Refused if the call before found no host: its buffer, of this size, is still there.
+    curl_easy_setopt(handle_.get(), CURLOPT_BUFFERSIZE, 256L << 10);
     if (!options_.certificates.empty()) set(CURLOPT_CAINFO, options_.certificates.c_str());
     set(CURLOPT_ERRORBUFFER, detail);
     set(CURLOPT_HEADERFUNCTION, on_line);

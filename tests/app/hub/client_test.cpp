@@ -105,6 +105,13 @@ TEST(HubHttp, Addresses) {
   EXPECT_EQ(percent_encoded("a/b c%\xc3\xbc", "/"), "a/b%20c%25%C3%BC");
 }
 
+TEST(HubHttp, AClientOutlivesAHostThatIsNotFound) {
+  const auto http = make_http_client({.connect_seconds = 5});
+  for (int again = 0; again < 2; ++again)
+    EXPECT_THROW(http->send({.url = "https://hub.invalid/x"}, [](const HttpHead&, std::string_view) {}),
+                 ConnectionFailed);
+}
+
 TEST(HubHttp, RetryAfterIsANumberOrADate) {
   EXPECT_EQ(retry_after("120"), 120);
   EXPECT_EQ(retry_after("Wed, 21 Oct 2015 07:28:00 GMT"), 0);
