@@ -33,6 +33,11 @@ struct Answers {
     return {at(rows.first_target[s]), at(rows.first_target[s + 1])};
   }
   double logp(std::size_t target) const { return -values[target]; }
+  std::vector<double> logps() const {  // of all targets
+    std::vector<double> all;
+    for (std::size_t t = 0; t < values.size(); ++t) all.push_back(logp(t));
+    return all;
+  }
   double sum(Range r) const {
     double all = 0;
     for (std::size_t t = r.begin; t < r.end; ++t) all += logp(t);

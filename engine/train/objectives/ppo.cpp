@@ -53,11 +53,7 @@ class Actor : public Judge {
   bool counts_targets() const override { return true; }
   double temperature() const override { return temperature_; }
   // Returns log p of every target, because the KL is computed for each token.
-  std::vector<double> reference(const Answers& a) const override {
-    std::vector<double> all;
-    for (std::size_t t = 0; t < a.values.size(); ++t) all.push_back(a.logp(t));
-    return all;
-  }
+  std::vector<double> reference(const Answers& a) const override { return a.logps(); }
 
   Verdict judge(const Answers& a) const override {
     Verdict v(a);

@@ -30,11 +30,7 @@ class Rloo : public Judge {
   bool counts_columns() const override { return true; }
   double temperature() const override { return temperature_; }
   // Returns log p of every target, because an answer's log-probability is their sum.
-  std::vector<double> reference(const Answers& a) const override {
-    std::vector<double> all;
-    for (std::size_t t = 0; t < a.values.size(); ++t) all.push_back(a.logp(t));
-    return all;
-  }
+  std::vector<double> reference(const Answers& a) const override { return a.logps(); }
 
   // An answer's loss is -min(ratio A, clamp(ratio) A) with its advantage A.
   Verdict judge(const Answers& a) const override {
