@@ -6,14 +6,27 @@
 
 namespace ft::row_formats {
 
-extern const RowFormat kPromptCompletion, kAlpaca, kMessages, kShareGpt, kText, kTranslation,
+extern const RowFormat kPromptCompletion, kAlpaca, kMessages, kShareGpt, kText, kSegments, kTranslation,
     kPreferenceChosen, kTokenized, kPreference, kKto, kPreferenceTokenized, kKtoTokenized, kRolloutsTokenized,
     kPrompts, kPromptsTokenized;
 
-inline constexpr std::array kRowFormats{
-    &kDetected,     &kPromptCompletion,  &kAlpaca,    &kMessages,        &kShareGpt, &kText,
-    &kTranslation,  &kPreferenceChosen,  &kTokenized, &kPreference,      &kKto,      &kPreferenceTokenized,
-    &kKtoTokenized, &kRolloutsTokenized, &kPrompts,   &kPromptsTokenized};
+inline constexpr std::array kRowFormats{&kDetected,
+                                        &kPromptCompletion,
+                                        &kAlpaca,
+                                        &kMessages,
+                                        &kShareGpt,
+                                        &kText,
+                                        &kSegments,
+                                        &kTranslation,
+                                        &kPreferenceChosen,
+                                        &kTokenized,
+                                        &kPreference,
+                                        &kKto,
+                                        &kPreferenceTokenized,
+                                        &kKtoTokenized,
+                                        &kRolloutsTokenized,
+                                        &kPrompts,
+                                        &kPromptsTokenized};
 
 // The order in which the fields of rows are compared with formats; the first format that fits is chosen.
 inline constexpr std::array kDetectionOrder{&kPromptsTokenized,
@@ -30,6 +43,7 @@ inline constexpr std::array kDetectionOrder{&kPromptsTokenized,
                                             &kPromptCompletion,
                                             &kAlpaca,
                                             &kTranslation,
+                                            &kSegments,
                                             &kText};
 
 }  // namespace ft::row_formats

@@ -148,6 +148,23 @@ TEST_F(FormatTest, Alpaca) {
             whole("Add.\n1 2", "Ada"));
 }
 
+TEST_F(FormatTest, SegmentsAreTokenizedOneByOneAndNothingIsAdded) {
+  const std::string row =
+      R"({"segments": [{"label": false, "text": "Ada has"}, {"label": true, "text": "Ada"}]})";
+  const LoadedData data = load(row);
+  EXPECT_EQ(ids(data.train), (Ids{301, 274, 301}));
+  EXPECT_EQ(labels(data.train), (Ids{-100, -100, 301}));
+  config.train_on_inputs = true;
+  EXPECT_EQ(labels(load(row).train), (Ids{301, 274, 301}));
+  EXPECT_EQ(error(R"({"segments": [{"label": true, "text": "Ada"}, {"text": "Ada"}]})"),
+            "t.jsonl:1: segments[1]: label must be true or false");
+  EXPECT_EQ(error(R"({"segments": [{"label": true}]})"), "t.jsonl:1: segments[0]: no text in \"text\"");
+  EXPECT_EQ(error(R"({"segments": [{"label": true, "text": ""}]})"),
+            "t.jsonl:1: segments: the texts have no token");
+  for (const char* wrong : {R"({"segments": "Ada"})", R"({"segments": []})"})
+    EXPECT_EQ(error(wrong), "t.jsonl:1: no \"segments\" that is a list of objects with text and label");
+}
+
 TEST_F(FormatTest, TranslationsAndPreferences) {
   const Ids whole{1, 301, 274, 301, 2}, answer{-100, -100, -100, 301, 2};
   const std::string row = R"({"translation": {"en": "has", "ro": "Ada"}})";
