@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "data/files/file_formats.h"
 #include "data/files/repository.h"
 #include "data/files/saved_dataset.h"
 #include "engine/core/error.h"
@@ -19,10 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kReadable =
-    ".jsonl, .ndjson, .json, .csv, .tsv and .txt, each also as .gz or .zst, and .parquet and .arrow";
-constexpr std::array<std::string_view, 2> kColumnar{".parquet", ".arrow"};
-constexpr std::array<std::string_view, 5> kTables{".jsonl", ".ndjson", ".json", ".csv", ".tsv"};
 constexpr std::array<std::string_view, 2> kPacked{".gz", ".zst"};
 constexpr std::array<std::string_view, 4> kOtherPacking{".lz4", ".xz", ".bz2", ".zip"};
 
@@ -30,10 +27,26 @@ bool has(std::span<const std::string_view> list, std::string_view extension) {
   return std::find(list.begin(), list.end(), extension) != list.end();
 }
 
-bool is_table(const fs::path& file) {
-  return has(kTables, kind_of_file(file)) || has(kColumnar, extension_of(file));
+const FileFormat* format_by_ending(std::string_view ending) {
+  for (const FileFormat* format : kFileFormats)
+    if (!ending.empty() && has(format->endings, ending)) return format;
+  return nullptr;
 }
-bool is_text(const fs::path& file) { return kind_of_file(file) == ".txt"; }
+
+// Returns ".jsonl, .ndjson, .json, .csv, .tsv and .txt, each also as .gz or .zst, and .parquet and .arrow".
+std::string readable() {
+  std::vector<std::string> plain, compressing;
+  for (const FileFormat* format : kFileFormats)
+    for (const std::string_view ending : format->endings)
+      if (!ending.empty()) (format->compresses ? compressing : plain).emplace_back(ending);
+  const auto joined = [](const std::vector<std::string>& endings) {
+    std::string text = endings.front();
+    for (std::size_t i = 1; i < endings.size(); ++i)
+      text += (i + 1 == endings.size() ? " and " : ", ") + endings[i];
+    return text;
+  };
+  return joined(plain) + ", each also as .gz or .zst, and " + joined(compressing);
+}
 
 // Returns true for files in which datasets and the hub describe data.
 bool is_about_data(const std::string& name) {
@@ -43,19 +56,19 @@ bool is_about_data(const std::string& name) {
 // Returns true for data that ft cannot read; notes are not data.
 bool is_other_data(const fs::path& file) {
   return has(kOtherPacking, extension_of(file)) ||
-         (has(kPacked, extension_of(file)) && !is_table(file) && !is_text(file));
+         (has(kPacked, extension_of(file)) && !format_of_file(file));
 }
 
 [[noreturn]] void refuse_extension(const std::string& name, const fs::path& file) {
   const std::string extension = extension_of(file);
-  if (has(kColumnar, kind_of_file(file)))
+  if (format_by_ending(kind_of_file(file)))
     throw UserError(Exit::input,
                     str(printable(name), ": ", kind_of_file(file),
                         " files are compressed inside and not read as ", extension, "; decompress it"));
   if (has(kOtherPacking, extension))
     throw UserError(Exit::input, str(printable(name), ": ", extension,
                                      " files are not read; decompress it, or compress it as .gz or .zst"));
-  throw UserError(Exit::input, str(printable(name), ": unknown kind of data file; ft reads ", kReadable));
+  throw UserError(Exit::input, str(printable(name), ": unknown kind of data file; ft reads ", readable()));
 }
 
 // Returns the name of a dataset's path setting, for messages.
@@ -82,14 +95,13 @@ std::vector<DataFile> folder_files(const std::string& path, const fs::path& fold
     const DataFile file{it->path(), (fs::path(path) / name).string()};
     // Notes are skipped. Data that would be skipped silently is an error.
     if (is_other_data(file.path)) refuse_extension(file.name, file.path);
-    if (is_table(file.path)) files.push_back(file);
-    if (is_text(file.path)) texts.push_back(file);
+    if (const FileFormat* format = format_of_file(file.path)) (format->notes ? texts : files).push_back(file);
   }
   if (files.empty()) files = texts;
   if (error) throw UserError(Exit::input, str(printable(path), ": ", error.message()));
   if (files.empty())
     throw UserError(Exit::input,
-                    str(printable(path), ": the folder has no data files; ft reads ", kReadable));
+                    str(printable(path), ": the folder has no data files; ft reads ", readable()));
   sort_by_name(files);
   return files;
 }
@@ -106,13 +118,13 @@ std::vector<DataFile> glob_files(const std::string& path, const fs::path& base, 
   ::globfree(&found);
   if (files.empty()) throw UserError(Exit::input, str(setting, ": no file matches ", printable(path)));
   for (const DataFile& file : files)
-    if (!is_table(file.path) && !is_text(file.path)) refuse_extension(file.name, file.path);
+    if (!format_of_file(file.path)) refuse_extension(file.name, file.path);
   sort_by_name(files);
   return files;
 }
 
 std::vector<DataFile> single_file(const std::string& path, const fs::path& full) {
-  if (!is_table(full) && !is_text(full)) refuse_extension(path, full);
+  if (!format_of_file(full)) refuse_extension(path, full);
   return {{full, path}};
 }
 
@@ -154,7 +166,13 @@ std::string kind_of_file(const fs::path& path) {
 }
 
 bool is_data_file(const fs::path& file) {
-  return (is_table(file) || is_text(file)) && !is_about_data(file.filename().string());
+  return format_of_file(file) && !is_about_data(file.filename().string());
+}
+
+const FileFormat* format_of_file(const fs::path& file) {
+  const std::string ending = kind_of_file(file);
+  const FileFormat* format = format_by_ending(ending);
+  return format && format->compresses && extension_of(file) != ending ? nullptr : format;
 }
 
 std::vector<DataFile> find_data_files(const DatasetConfig& dataset, const DataPlaces& places,

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "data/files/file_formats.h"
 #include "data/files/path_pattern.h"
 #include "data/files/saved_dataset.h"
 #include "data/files/yaml.h"
@@ -205,20 +206,22 @@ std::vector<Split> splits_by_words(const std::vector<std::string>& files, const 
   return {{"train", {"**"}}};
 }
 
-// Returns one name for equivalent kinds of files: a data set has its most common kind.
-std::string kind_as_data(const std::string& file) {
-  const std::string kind = kind_of_file(file);
-  if (kind == ".jsonl" || kind == ".ndjson") return ".json";
-  return kind == ".tsv" ? ".csv" : kind;
+// Returns one format for equivalent ones: a data set has its most common format.
+const FileFormat* kin_of(const std::string& file) {
+  const FileFormat* format = format_of_file(file);
+  return format && format->kin ? format->kin : format;
 }
 
-void keep_most_common_kind(std::vector<std::string>& files) {
-  std::map<std::string, int> counts;
-  for (const std::string& file : files) ++counts[kind_as_data(file)];
-  std::string best;
-  for (const std::string kind : {".parquet", ".arrow", ".json", ".csv", ".txt"})
-    if (counts[kind] > 0 && (best.empty() || counts[kind] > counts[best])) best = kind;
-  std::erase_if(files, [&](const std::string& file) { return kind_as_data(file) != best; });
+// Of formats that are equally common, columnar ones come first.
+void keep_most_common_format(std::vector<std::string>& files) {
+  std::map<const FileFormat*, int> counts;
+  for (const std::string& file : files) ++counts[kin_of(file)];
+  const FileFormat* best = nullptr;
+  for (const bool columnar : {true, false})
+    for (const FileFormat* format : kFileFormats)
+      if (format->compresses == columnar && counts[format] > 0 && (!best || counts[format] > counts[best]))
+        best = format;
+  std::erase_if(files, [&](const std::string& file) { return kin_of(file) != best; });
 }
 
 }  // namespace
@@ -242,7 +245,7 @@ std::vector<DataFile> repository_files(const fs::path& folder, const std::string
       throw UserError(Exit::input, str(printable(name), ": no file of split ", printable(wanted, 60),
                                        " is there for ", printable(pattern, 120)));
   std::vector<std::string> files = matching(all, chosen.data_dir, split.patterns);
-  keep_most_common_kind(files);
+  keep_most_common_format(files);
   std::vector<DataFile> found;
   for (const std::string& file : files) found.push_back({folder / file, (fs::path(name) / file).string()});
   return found;

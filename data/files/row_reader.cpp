@@ -3,8 +3,7 @@
 #include <string>
 
 #include "data/files/byte_reader.h"
-#include "data/files/columnar/rows.h"
-#include "data/files/table_rows.h"
+#include "data/files/file_formats.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -82,6 +81,11 @@ class ArrayRows : public RowReader {
   bool first_ = true, done_ = false;
 };
 
+template <class Rows>
+std::unique_ptr<RowReader> make_rows(const DataFile& file) {
+  return std::make_unique<Rows>(file);
+}
+
 bool starts_with_bracket(const DataFile& file) {
   ByteReader in(file);
   in.skip_space();
@@ -90,15 +94,18 @@ bool starts_with_bracket(const DataFile& file) {
 
 }  // namespace
 
+const FileFormat file_formats::kJsonLines{
+    .endings = {".jsonl", ".ndjson"}, .open = make_rows<LineRows>, .kin = &file_formats::kJson};
+
+// An array, or lines: both are called .json.
+const FileFormat file_formats::kJson{.endings = {".json"}, .open = [](const DataFile& file) {
+                                       return starts_with_bracket(file) ? make_rows<ArrayRows>(file)
+                                                                        : make_rows<LineRows>(file);
+                                     }};
+
 std::unique_ptr<RowReader> open_rows(const DataFile& file) {
-  const std::string kind = kind_of_file(file.path);
-  if (kind == ".parquet") return columnar::open_parquet(file);
-  if (kind == ".arrow") return columnar::open_arrow(file);
-  if (kind == ".csv") return open_table(file, ',');
-  if (kind == ".tsv") return open_table(file, '\t');
-  if (kind == ".txt") return open_text_lines(file);
-  if (kind == ".json" && starts_with_bracket(file)) return std::make_unique<ArrayRows>(file);
-  return std::make_unique<LineRows>(file);
+  const FileFormat* format = format_of_file(file.path);
+  return (format ? format : &file_formats::kJsonLines)->open(file);
 }
 
 }  // namespace ft

@@ -1,10 +1,16 @@
-#include "data/files/table_rows.h"
-
+// Reads rows of files without JSON: tables (.csv, .tsv) and lines of text (.txt). Each row becomes a JSON
+// object, so that formats see one kind of row.
+//
+// A table is RFC 4180 with a separator: the first row names the columns; a quoted field may hold separators,
+// line ends and doubled quotes. Every value is a text. Each line of text that is not blank is {"text": line}.
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "data/files/byte_reader.h"
+#include "data/files/file_formats.h"
 #include "data/files/json_quote.h"
+#include "data/files/row_reader.h"
 #include "data/files/utf8.h"
 #include "engine/core/error.h"
 
@@ -129,12 +135,18 @@ class TextLines : public RowReader {
   ByteReader in_;
 };
 
-}  // namespace
-
-std::unique_ptr<RowReader> open_table(const DataFile& file, char separator) {
-  return std::make_unique<TableRows>(file, separator);
+template <char kSeparator>
+std::unique_ptr<RowReader> open_table(const DataFile& file) {
+  return std::make_unique<TableRows>(file, kSeparator);
 }
 
-std::unique_ptr<RowReader> open_text_lines(const DataFile& file) { return std::make_unique<TextLines>(file); }
+std::unique_ptr<RowReader> open_text(const DataFile& file) { return std::make_unique<TextLines>(file); }
+
+}  // namespace
+
+const FileFormat file_formats::kCsv{.endings = {".csv"}, .open = open_table<','>};
+const FileFormat file_formats::kTsv{
+    .endings = {".tsv"}, .open = open_table<'\t'>, .kin = &file_formats::kCsv};
+const FileFormat file_formats::kText{.endings = {".txt"}, .open = open_text, .notes = true};
 
 }  // namespace ft

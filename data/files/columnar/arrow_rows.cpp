@@ -5,6 +5,7 @@
 #include "data/files/columnar/arrow_array.h"
 #include "data/files/columnar/arrow_messages.h"
 #include "data/files/columnar/rows.h"
+#include "data/files/file_formats.h"
 #include "data/files/json_quote.h"
 #include "engine/core/error.h"
 
@@ -145,3 +146,10 @@ class ArrowRows : public RowReader {
 std::unique_ptr<RowReader> open_arrow(const DataFile& file) { return std::make_unique<ArrowRows>(file); }
 
 }  // namespace ft::columnar
+
+namespace ft {
+
+const FileFormat file_formats::kArrow{
+    .endings = {".arrow"}, .open = columnar::open_arrow, .compresses = true};
+
+}  // namespace ft

@@ -3,6 +3,7 @@
 
 #include "data/files/columnar/parquet_column.h"
 #include "data/files/columnar/rows.h"
+#include "data/files/file_formats.h"
 #include "data/files/json_quote.h"
 #include "engine/core/error.h"
 
@@ -217,3 +218,10 @@ class ParquetRows : public RowReader {
 std::unique_ptr<RowReader> open_parquet(const DataFile& file) { return std::make_unique<ParquetRows>(file); }
 
 }  // namespace ft::columnar
+
+namespace ft {
+
+const FileFormat file_formats::kParquet{
+    .endings = {".parquet"}, .open = columnar::open_parquet, .compresses = true};
+
+}  // namespace ft
