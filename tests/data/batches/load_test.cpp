@@ -284,6 +284,9 @@ TEST_F(Load, Paths) {
   config.datasets = from("t.dwg");
   scratch.write("t.dwg", "");
   EXPECT_EQ(error(), "t.dwg: unknown kind of data file; ft " + reads);
+  scratch.write("plain", "");
+  config.datasets = from("plain");
+  EXPECT_EQ(error(), "plain: unknown kind of data file; ft " + reads);
   config.datasets = from("dev.jsonl");
   std::filesystem::create_symlink("/dev/zero", scratch.folder() / "dev.jsonl");
   EXPECT_EQ(error(), "dev.jsonl: not a regular file");
