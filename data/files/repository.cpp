@@ -212,7 +212,7 @@ const FileFormat* kin_of(const std::string& file) {
   return format && format->kin ? format->kin : format;
 }
 
-// Of formats that are equally common, columnar ones come first.
+// Keeps the files of one format; of equally common formats columnar ones come first.
 void keep_most_common_format(std::vector<std::string>& files) {
   std::map<const FileFormat*, int> counts;
   for (const std::string& file : files) ++counts[kin_of(file)];

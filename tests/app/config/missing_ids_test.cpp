@@ -1,4 +1,4 @@
-// model.download: models, tokenizers and data sets are fetched where they are missing.
+// model.download: models, tokenizers and data sets are fetched if they are missing.
 #include "app/config/missing_ids.h"
 
 #include <gtest/gtest.h>

@@ -160,7 +160,7 @@ TEST(Stepping, EarlyUpdatesAreTheSame) {
         homes.host = std::make_shared<cpu::CpuOps>(1);
         SmallStore s(comm, of_stage(2, true), mean, homes);
         EXPECT_TRUE(s.stepping.steps_early());
-        std::vector<std::string> order;  // units as their gradients are kept, not as they are used
+        std::vector<std::string> order;  // the order in which gradients are complete
         s.step(1, EarlyStep{[&](Ops&, const FlatRun& run) {
                  if (order.empty() || order.back() != run.unit) order.emplace_back(run.unit);
                  update(run);
