@@ -2,6 +2,8 @@
 #pragma once
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "tests/life/program.h"
 
 namespace ft::test {
@@ -73,5 +75,27 @@ class OnlinePlace : public Workplace {
     return rows(*this / out / "rollouts.jsonl");
   }
 };
+
+// Trains with these settings, and again from the checkpoints of steps 1 and 3: weights, log and answers are
+// the same to the bit. more: further bytes that must be the same.
+inline void expect_same_after_resuming(
+    const OnlinePlace& w, std::vector<std::string> settings = {},
+    const std::function<std::string()>& more = [] { return std::string(); }) {
+  std::vector<std::string> saving = std::move(settings);
+  saving.insert(saving.end(), {"checkpointing.save_strategy=steps", "checkpointing.save_steps=1"});
+  ASSERT_EQ(w.train(saving), 0) << w.says();
+  const std::string want = w.weights(), others = more(), rollouts = contents(w / "out/rollouts.jsonl");
+  const auto log = w.log();
+  ASSERT_GE(log.size(), 4u);
+  for (const int step : {1, 3}) {
+    std::vector<std::string> again = saving;
+    again.push_back("training.resume_from_checkpoint=out/checkpoint-" + std::to_string(step));
+    ASSERT_EQ(w.train(again), 0) << w.says();
+    EXPECT_TRUE(w.weights() == want) << step;
+    EXPECT_TRUE(more() == others) << step;
+    EXPECT_EQ(w.log(), log) << step;
+    EXPECT_EQ(contents(w / "out/rollouts.jsonl"), rollouts) << step;
+  }
+}
 
 }  // namespace ft::test

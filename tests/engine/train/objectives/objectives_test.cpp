@@ -11,6 +11,7 @@
 #include "engine/train/objectives/list.h"
 #include "engine/train/objectives/rollouts.h"
 #include "engine/train/objectives/valuation.h"
+#include "tests/engine/train/objectives/refusal.h"
 
 namespace ft {
 namespace {
@@ -291,30 +292,20 @@ TEST(Objectives, MismatchedRowsHaveTheAnswerBefore) {
   EXPECT_EQ(mismatched(b, 4).input_ids, (std::vector<std::int32_t>{1, 2, 9, 3, 7, 8, 5})) << "whole, and cut";
 }
 
-std::string refusal(const ObjectiveConfig& c) {
-  std::string all;
-  try {
-    check(c, [](const std::string& what) { throw UserError(Exit::config, what); });
-  } catch (const UserError& e) {
-    all = e.what();
-  }
-  return all;
-}
-
 TEST(Objectives, SettingsOfAnotherTypeAreRefused) {
   ObjectiveConfig c = settings(kDpo);
-  EXPECT_EQ(refusal(c), "");
+  EXPECT_EQ(refusal_of(c), "");
   c.simpo_gamma = 1;
-  EXPECT_NE(
-      refusal(c).find("objective.simpo_gamma: objective.type dpo has no such setting; it is of cpo, simpo"),
-      std::string::npos);
+  EXPECT_NE(refusal_of(c).find(
+                "objective.simpo_gamma: objective.type dpo has no such setting; it is of cpo, simpo"),
+            std::string::npos);
   c = settings(kSft);
   c.beta = 0.1;
-  EXPECT_NE(refusal(c).find("objective.beta"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("objective.beta"), std::string::npos);
   c = settings(kKto, {"sigmoid"});
-  EXPECT_NE(refusal(c).find("sigmoid is not of objective.type kto"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("sigmoid is not of objective.type kto"), std::string::npos);
   c = settings(kCpo, {"sigmoid", "hinge"});
-  EXPECT_NE(refusal(c).find("takes one, not a list"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("takes one, not a list"), std::string::npos);
 }
 
 // A descriptor decides how an objective is made, and who answers for a setting.
@@ -387,54 +378,54 @@ TEST(Objectives, AGroupsValuationIsTheLeadOverItsMean) {
 
 TEST(Objectives, DistillationAndGrpoRefuseSettingsThatTheyDoNotUse) {
   ObjectiveConfig c = settings(kDistill);
-  EXPECT_NE(refusal(c).find("teacher_model_name_or_path"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("teacher_model_name_or_path"), std::string::npos);
   c.teacher_model_name_or_path = "teacher";
-  EXPECT_EQ(refusal(c), "");
+  EXPECT_EQ(refusal_of(c), "");
   c.alpha = 0.5;
-  EXPECT_NE(refusal(c).find("objective.alpha"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("objective.alpha"), std::string::npos);
   c.loss_type = {"kd"};
-  EXPECT_EQ(refusal(c), "");
+  EXPECT_EQ(refusal_of(c), "");
   c.beta = 0.5;
-  EXPECT_NE(refusal(c).find("objective.beta"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("objective.beta"), std::string::npos);
   c = settings(kGrpo);
-  EXPECT_EQ(refusal(c), "");
+  EXPECT_EQ(refusal_of(c), "");
   c.ref_model_name_or_path = "other";
-  EXPECT_NE(refusal(c).find("has no effect without objective.beta"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("has no effect without objective.beta"), std::string::npos);
   c = settings(kGrpo);
   c.max_completion_length = 9;
-  EXPECT_NE(refusal(c).find("dr_grpo"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("dr_grpo"), std::string::npos);
   c.reward_funcs = {RewardCheck::length};
-  EXPECT_NE(refusal(c).find("objective.soft_punish_cache"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("objective.soft_punish_cache"), std::string::npos);
   c.soft_punish_cache = 9;
-  EXPECT_EQ(refusal(c), "");
+  EXPECT_EQ(refusal_of(c), "");
   c.soft_punish_cache = 10;
-  EXPECT_NE(refusal(c).find("at most objective.max_completion_length"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("at most objective.max_completion_length"), std::string::npos);
   c.reward_funcs = {RewardCheck::exact_match, RewardCheck::exact_match};
   c.soft_punish_cache.reset();
-  EXPECT_NE(refusal(c).find("is there twice"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("is there twice"), std::string::npos);
   c.reward_funcs = {};
   c.reward_timeout = 3;
-  EXPECT_NE(refusal(c).find("objective.reward_timeout"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("objective.reward_timeout"), std::string::npos);
 }
 
 TEST(Objectives, MeaninglessCombinationsOfSettingsAreRefused) {
   const auto dpo = [](const std::vector<std::string>& losses) { return settings(kDpo, losses); };
   ObjectiveConfig c = dpo({"sigmoid", "sft"});
   c.loss_weights = {1};
-  EXPECT_NE(refusal(c).find("objective.loss_weights: 1 of them for 2"), std::string::npos);
-  EXPECT_NE(refusal(dpo({"exo_pair"})).find("label_smoothing"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("objective.loss_weights: 1 of them for 2"), std::string::npos);
+  EXPECT_NE(refusal_of(dpo({"exo_pair"})).find("label_smoothing"), std::string::npos);
   c = dpo({});
   c.label_smoothing = 0.1;
-  EXPECT_NE(refusal(c).find("has no effect"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("has no effect"), std::string::npos);
   c = dpo({"bco_pair"});
   c.f_divergence_type = FDivergence::forward_kl;
-  EXPECT_NE(refusal(c).find("objective.f_divergence_type: forward_kl"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("objective.f_divergence_type: forward_kl"), std::string::npos);
   c = dpo({"aot"});
   c.use_weighting = true;
-  EXPECT_NE(refusal(c).find("use_weighting"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("use_weighting"), std::string::npos);
   c = dpo({"robust"});
   c.label_smoothing = 0.5;
-  EXPECT_NE(refusal(c).find("below 0.5"), std::string::npos);
+  EXPECT_NE(refusal_of(c).find("below 0.5"), std::string::npos);
 }
 
 }  // namespace

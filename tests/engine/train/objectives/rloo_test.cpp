@@ -12,6 +12,7 @@
 #include "engine/train/objectives/judge.h"
 #include "engine/train/objectives/list.h"
 #include "engine/train/objectives/valuation.h"
+#include "tests/engine/train/objectives/refusal.h"
 
 namespace ft {
 namespace {
@@ -175,16 +176,6 @@ TEST(Rloo, SlopesAreThoseOfTheLoss) {
       EXPECT_NEAR(-at.slopes[t], (above - below) / (2 * kStep), 1e-7) << epsilon << " " << t;
     }
   }
-}
-
-std::string refusal_of(const ObjectiveConfig& c) {
-  std::string all;
-  try {
-    check(c, [](const std::string& what) { throw UserError(Exit::config, what); });
-  } catch (const UserError& e) {
-    all = e.what();
-  }
-  return all;
 }
 
 TEST(Rloo, SettingsWithoutEffectAreRefused) {
