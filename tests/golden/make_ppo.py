@@ -7,17 +7,19 @@ ft trains on prompts.jsonl and writes its answers with their rewards. On these t
 ppo_trainer.py, written a second time) train the same policy and critic, and say what every step's losses, norms and
 columns are. `shaken` is the same training from weights moved by a unit of the last place.
 """
-import copy, json, subprocess, sys, tempfile
+import copy, json, sys
 from pathlib import Path
 
 import torch, transformers
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
+import online_cases
+from online_cases import ACCUMULATION, POLICY, ROWS, SCORER, answers_of, shake
+
 torch.set_num_threads(1)
 HERE = Path(__file__).parent
 OUT = HERE / "ppo"
-POLICY, CRITIC = HERE / "models/llama-gqa/model", HERE / "preference/reward/model"
-ROWS, ACCUMULATION, PER_GENERATION, USES, STEPS = 3, 2, 4, 2, 16
+PER_GENERATION, USES, STEPS = 4, 2, 16
 USUAL = {"kl_coef": 0.1, "cliprange": 0.2, "cliprange_value": 0.2, "cliprange_reward": 5, "gamma": 1, "lam": 0.95,
          "whiten_rewards": False, "whiten_advantages": False, "temperature": 1.0}
 RUNS = {"plain": {},
@@ -27,34 +29,13 @@ RUNS = {"plain": {},
 
 
 def config(options):
-    return {"model": {"model_name_or_path": str(POLICY)}, "finetuning_type": "full",
-            "objective": {"type": "ppo", "reward_model_name_or_path": str(CRITIC), "max_completion_length": 6,
-                          "steps_per_generation": PER_GENERATION, "num_iterations": USES, **options},
-            "data": {"datasets": [{"path": str(OUT / "prompts.jsonl")}], "max_seq_length": 32, "shuffle": False},
-            "training": {"output_dir": "out", "per_device_train_batch_size": ROWS, "learning_rate": 1e-3,
-                         "gradient_accumulation_steps": ACCUMULATION, "max_steps": STEPS, "bf16": False,
-                         "lr_scheduler_type": "constant", "weight_decay": 0, "max_grad_norm": 1, "adam_epsilon": 1e-5},
-            "checkpointing": {"save_strategy": "no"}, "logging": {"logging_steps": 1, "progress": "none"}}
-
-
-def answers_of(ft, options):
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "run.json").write_text(json.dumps(config(options)))
-        subprocess.run([ft, "train", "--config", "run.json"], cwd=folder, check=True)
-        rows = [json.loads(line) for line in open(Path(folder, "out/rollouts.jsonl"))]
-    return [{k: r[k] for k in ("step", "prompt_ids", "completion_ids", "reward")} for r in rows]
+    return online_cases.config({"type": "ppo", "steps_per_generation": PER_GENERATION, "num_iterations": USES, **options}, STEPS)
 
 
 def load():
     how = {"dtype": torch.float32, "attn_implementation": "eager"}
     return (AutoModelForCausalLM.from_pretrained(POLICY, **how),
-            AutoModelForSequenceClassification.from_pretrained(CRITIC, num_labels=1, **how))
-
-
-def shake(m):
-    g = torch.Generator().manual_seed(1)
-    for p in m.parameters():
-        p.data.mul_(1 + torch.randint(-1, 2, p.shape, generator=g) * 2.0**-23)
+            AutoModelForSequenceClassification.from_pretrained(SCORER, num_labels=1, **how))
 
 
 def logps_of(policy, row, temperature):
@@ -174,7 +155,7 @@ def main():
     (OUT / "prompts.jsonl").write_text("".join(json.dumps(p) + "\n" for p in prompts))
     runs = {}
     for name, options in RUNS.items():
-        rollouts = answers_of(str(Path(sys.argv[1]).resolve()), options)
+        rollouts = answers_of(str(Path(sys.argv[1]).resolve()), config(options))
         curves, other = (train(rollouts, options, shaken) for shaken in (False, True))
         runs[name] = {"objective": options, "rollouts": rollouts, "shaken": apart(curves, other), "curves": curves}
         print(name, curves[0]["loss"], curves[-1]["loss"], max(runs[name]["shaken"].values()), flush=True)

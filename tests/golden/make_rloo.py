@@ -7,7 +7,7 @@ ft trains on ppo/prompts.jsonl and writes its answers with their rewards. RLOOTr
 its own, in their order, and says what every step's losses, norms and columns are. `shaken` is the same training from
 weights moved by a unit of the last place.
 """
-import json, subprocess, sys, tempfile
+import json, sys, tempfile
 from pathlib import Path
 
 import torch, transformers, trl
@@ -17,10 +17,12 @@ from tokenizers.models import WordLevel
 from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 from trl.trainer import rloo_trainer
 
+import online_cases
+from online_cases import ACCUMULATION, POLICY, ROWS, answers_of, shake
+
 torch.set_num_threads(1)
 HERE = Path(__file__).parent
-POLICY, SCORER = HERE / "models/llama-gqa/model", HERE / "preference/reward/model"
-ROWS, ACCUMULATION, STEPS = 3, 2, 8
+STEPS = 8
 RUNS = {"plain": {"num_generations": 3},
         "options": {"num_generations": 2, "beta": 0.3, "epsilon": 0.3, "epsilon_high": 0.5, "normalize_advantages": True,
                     "reward_clip_range": [-0.5, 1], "temperature": 0.7}}
@@ -29,28 +31,7 @@ COLUMNS = ("loss", "grad_norm", "kl", "entropy", "reward", "reward_std", "frac_r
 
 
 def config(options):
-    return {"model": {"model_name_or_path": str(POLICY)}, "finetuning_type": "full",
-            "objective": {"type": "rloo", "reward_model_name_or_path": str(SCORER), "max_completion_length": 6,
-                          "num_iterations": 2, **options},
-            "data": {"datasets": [{"path": str(HERE / "ppo/prompts.jsonl")}], "max_seq_length": 32, "shuffle": False},
-            "training": {"output_dir": "out", "per_device_train_batch_size": ROWS, "learning_rate": 1e-3,
-                         "gradient_accumulation_steps": ACCUMULATION, "max_steps": STEPS, "bf16": False,
-                         "lr_scheduler_type": "constant", "weight_decay": 0, "max_grad_norm": 1, "adam_epsilon": 1e-5},
-            "checkpointing": {"save_strategy": "no"}, "logging": {"logging_steps": 1, "progress": "none"}}
-
-
-def answers_of(ft, options):
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "run.json").write_text(json.dumps(config(options)))
-        subprocess.run([ft, "train", "--config", "run.json"], cwd=folder, check=True)
-        rows = [json.loads(line) for line in open(Path(folder, "out/rollouts.jsonl"))]
-    return [{k: r[k] for k in ("step", "prompt_ids", "completion_ids", "reward")} for r in rows]
-
-
-def shake(m):
-    g = torch.Generator().manual_seed(1)
-    for p in m.parameters():
-        p.data.mul_(1 + torch.randint(-1, 2, p.shape, generator=g) * 2.0**-23)
+    return online_cases.config({"type": "rloo", "num_iterations": 2, **options}, STEPS)
 
 
 def tokenizer():
@@ -99,7 +80,7 @@ def main():
     out.mkdir(exist_ok=True)
     runs = {}
     for name, options in RUNS.items():
-        rollouts = answers_of(str(Path(sys.argv[1]).resolve()), options)
+        rollouts = answers_of(str(Path(sys.argv[1]).resolve()), config(options))
         curves, other = (train(rollouts, options, shaken) for shaken in (False, True))
         runs[name] = {"objective": options, "rollouts": rollouts, "shaken": apart(curves, other), "curves": curves}
         print(name, curves[0], curves[-1], runs[name]["shaken"], flush=True)

@@ -1,5 +1,5 @@
-// A full run of three prompts a micro-batch that answers prompts itself, and its comparison with a run in Python
-// on the same answers (tests/golden/make_ppo.py, make_rloo.py).
+// A full run that answers prompts itself, three in a micro-batch, and its comparison with a run in Python on
+// the same answers (tests/golden/make_ppo.py, make_rloo.py).
 #pragma once
 #include <gtest/gtest.h>
 
