@@ -312,16 +312,21 @@ bool is_result_file(const fs::path& file) {
          is_one_of(kModelSettings, name);
 }
 
+std::vector<fs::path> files_of_result(const std::string& folder) {
+  std::error_code none;
+  std::vector<fs::path> all;
+  for (const auto& entry : fs::directory_iterator(folder, none)) {
+    if (is_result_file(entry.path()))
+      all.push_back(entry.path());
+    else if (entry.path().filename() == kMoreTemplates)
+      for (const fs::path& file : templates_in(folder)) all.push_back(file);
+  }
+  return all;
+}
+
 void remove_result(const std::string& folder) {
   std::error_code error;
-  std::vector<fs::path> old;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    if (is_result_file(entry.path()))
-      old.push_back(entry.path());
-    else if (entry.path().filename() == kMoreTemplates)
-      for (const fs::path& file : templates_in(folder)) old.push_back(file);
-  }
-  for (const fs::path& file : old)
+  for (const fs::path& file : files_of_result(folder))
     if (fs::remove_all(file, error); error)
       throw UserError(Exit::storage, str(file.string(), ": cannot be removed: ", error.message()));
 }

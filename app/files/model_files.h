@@ -55,6 +55,8 @@ void require_other_folder(const std::string& folder, const std::string& setting,
 // Removes the model or adapter in a folder, with all files that copy_companions() copies. Keeps files that ft
 // did not write.
 void remove_result(const std::string& folder);
+// Returns the files that remove_result() removes.
+std::vector<std::filesystem::path> files_of_result(const std::string& folder);
 // True for a file that remove_result() removes, except templates.
 bool is_result_file(const std::filesystem::path& file);
 

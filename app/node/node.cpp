@@ -93,7 +93,7 @@ void Node::take(const Frame& f) {
   if (f.kind == FrameKind::signal) {
     if (ranks_)
       ranks_->signal(f.number);
-    else
+    else if (f.number != SIGUSR2)
       failed_ = true;  // a signal came before the ranks were started
   }
   if (f.kind == FrameKind::look || f.kind == FrameKind::reach) {

@@ -125,7 +125,7 @@ Child start_child(const Start& start) {
 
 SignalQueue::SignalQueue() {
   sigemptyset(&mask_);
-  for (const int s : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGPIPE}) sigaddset(&mask_, s);
+  for (const int s : {SIGCHLD, SIGTERM, SIGINT, SIGUSR1, SIGUSR2, SIGHUP, SIGPIPE}) sigaddset(&mask_, s);
   sigprocmask(SIG_BLOCK, &mask_, &before_);
   fd_ = Socket(signalfd(-1, &mask_, SFD_CLOEXEC | SFD_NONBLOCK));
 }

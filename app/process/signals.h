@@ -1,5 +1,5 @@
 // SIGTERM (schedulers), SIGUSR1 (their advance warning), SIGINT (Ctrl-C), SIGHUP (closed terminal) and
-// SIGPIPE (closed output) ask a run to save and stop.
+// SIGPIPE (closed output) ask a run to save and stop. SIGUSR2 asks it to save and go on.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -19,6 +19,21 @@ class StopSignals {
 
   bool asked() const;
   std::string name() const;  // name of the signal that came
+
+ private:
+  bool enabled_;
+};
+
+// Catches SIGUSR2 while it exists, if `enabled`.
+class SaveSignal {
+ public:
+  explicit SaveSignal(bool enabled, Acknowledge = Acknowledge::no);
+  ~SaveSignal();
+  SaveSignal(const SaveSignal&) = delete;
+  SaveSignal& operator=(const SaveSignal&) = delete;
+
+  // True once after the signal came, however often it did.
+  bool take();
 
  private:
   bool enabled_;

@@ -26,7 +26,7 @@ int WatchedProcess::wait(bool& stopped, const std::function<void(const std::stri
     ::poll(fds.data(), fds.size(), kOften);
     for (int s = signals_.next(); s != 0; s = signals_.next()) {
       if (s == SIGCHLD) continue;
-      stopped = true;
+      stopped |= s != SIGUSR2;  // the run saves and goes on
       ::kill(child_.pid, s);
     }
     hear();
@@ -34,6 +34,13 @@ int WatchedProcess::wait(bool& stopped, const std::function<void(const std::stri
   }
   hear();
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+bool may_end_otherwise(int exit_code) {
+  if (exit_code > 128) return true;
+  for (const Exit exit : {Exit::storage, Exit::peer_lost, Exit::hang, Exit::preempted})
+    if (exit_code == static_cast<int>(exit)) return true;
+  return false;
 }
 
 void WatchedProcess::end() const { ::kill(child_.pid, SIGTERM); }

@@ -9,6 +9,9 @@
 
 namespace ft {
 
+// True for an exit code of wait() that another try need not give: killed, no room on the disk, a lost peer.
+bool may_end_otherwise(int exit_code);
+
 class WatchedProcess {
  public:
   // `arguments`: of ft. Appends the output to `log`.

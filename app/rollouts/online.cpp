@@ -184,8 +184,8 @@ void Online::set_state(const std::vector<double>& state) {
   p_.answers->put(generation, std::move(given));
 }
 
-void Online::write_to(const std::string& folder, std::int64_t step) {
-  file_.emplace(folder + "/rollouts.jsonl", step);
+void Online::write_to(const std::string& folder, std::int64_t step, Report& warned) {
+  file_.emplace(folder + "/rollouts.jsonl", step, warned);
   respondent_.log_to(folder);
 }
 

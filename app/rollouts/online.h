@@ -42,8 +42,8 @@ class Online final : public Objective {
   void set_state(const std::vector<double>&) override;
 
   // Writes rollouts.jsonl into the run's folder, on rank 0. The file may already have rows of steps before
-  // `step`.
-  void write_to(const std::string& folder, std::int64_t step);
+  // `step`. `warned` hears of rows that cannot be written, and outlives the run.
+  void write_to(const std::string& folder, std::int64_t step, Report& warned);
   Measures shares() { return respondent_.shares(); }
   void tell(Respondent::Progress begun) { respondent_.tell(std::move(begun)); }
 

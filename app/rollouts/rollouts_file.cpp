@@ -25,13 +25,16 @@ void keep_up_to(const std::string& path, std::int64_t step) {
 
 }  // namespace
 
-RolloutsFile::RolloutsFile(const std::string& path, std::int64_t step) {
+RolloutsFile::RolloutsFile(const std::string& path, std::int64_t step, Report& warned) : lost_(warned) {
   if (step > 0) keep_up_to(path, step);
   file_ = RunFile(path, step > 0);
 }
 
 void RolloutsFile::add(const Json& row) { rows_ += json_text(row, -1) + "\n"; }
 
-void RolloutsFile::flush() { file_.append(std::exchange(rows_, {})); }
+void RolloutsFile::flush() {
+  lost_.attempt([this] { file_.append(rows_); });
+  rows_.clear();
+}
 
 }  // namespace ft

@@ -6,19 +6,22 @@
 #include <string>
 
 #include "engine/files/json.h"
+#include "engine/train/reports/best_effort.h"
 #include "engine/train/reports/run_file.h"
 
 namespace ft {
 
 class RolloutsFile {
  public:
-  // Keeps the file's rows of steps up to `step`, and removes later ones.
-  RolloutsFile(const std::string& path, std::int64_t step);
+  // Keeps the file's rows of steps up to `step`, and removes later ones. `warned` hears of rows that cannot
+  // be written, and outlives this object.
+  RolloutsFile(const std::string& path, std::int64_t step, Report& warned);
   void add(const Json& row);
   void flush();  // call once for each generation
 
  private:
   RunFile file_;
+  LostRows lost_;
   std::string rows_;
 };
 

@@ -8,6 +8,7 @@
 #include "app/assembly/built_data.h"
 #include "app/assembly/built_model.h"
 #include "app/plan/planned.h"
+#include "app/process/watched_process.h"
 #include "app/ranks/ranks.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
@@ -77,6 +78,7 @@ class Sweep {
     read_finished();
     std::cout << table_.header(all_) << std::endl;
     std::size_t good = 0;
+    std::int64_t missing = 0;
     Exit exit = Exit::done;
     for (std::size_t i = 0; i < plan_.runs.size(); ++i) {
       SweepRow row = finished_[plan_.runs[i].name];
@@ -88,6 +90,7 @@ class Sweep {
       }
       std::cout << table_.line(row, all_) << std::endl;
       good += row.exit_code == 0;
+      if (may_end_otherwise(row.exit_code)) exit = Exit{row.exit_code}, ++missing;
       table_.rows.push_back(row);
       write_files();
       if (row.exit_code == 0 || plan_.on_failure != OnFailure::stop) continue;
@@ -98,6 +101,8 @@ class Sweep {
     screen_.line(str(good, " of ", show::plural(static_cast<std::int64_t>(plan_.runs.size()), "run"),
                      "; table in ", show::path(file("sweep.md")),
                      drawn ? ", picture in " + show::path(file("sweep.svg")) : ""));
+    if (missing > 0)
+      screen_.line(str("no result of ", show::plural(missing, "run"), "; the same command tries again"));
     return exit;
   }
 
@@ -109,7 +114,9 @@ class Sweep {
     for (const SweepRow& row : read_sweep_table(file("sweep.json")).rows) {
       const auto run = std::find_if(plan_.runs.begin(), plan_.runs.end(),
                                     [&](const SweepRun& r) { return r.name == row.name; });
-      if (run != plan_.runs.end() && is_as_before(file(run->name), run->config)) finished_[row.name] = row;
+      if (run != plan_.runs.end() && !may_end_otherwise(row.exit_code) &&
+          is_as_before(file(run->name), run->config))
+        finished_[row.name] = row;
     }
   }
   SweepRow run_one(std::size_t i) {

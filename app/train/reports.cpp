@@ -6,6 +6,7 @@
 #include "app/report/html_report.h"
 #include "app/screen/progress.h"
 #include "engine/files/file.h"
+#include "engine/train/reports/best_effort.h"
 #include "engine/train/reports/csv_files.h"
 #include "engine/train/reports/json_log.h"
 #include "engine/train/reports/mlflow.h"
@@ -34,22 +35,24 @@ std::unique_ptr<Reports> make_reports(Screen& screen, const LoggingConfig& confi
     return std::find(config.report_to.begin(), config.report_to.end(), reporter) != config.report_to.end();
   };
   auto all = std::make_unique<Reports>();
-  all->add(std::make_unique<JsonLog>(join_path(folder, "log.jsonl")));
-  all->add(std::make_unique<TrainerState>(join_path(folder, "trainer_state.json")));
+  const auto add = [&all](std::unique_ptr<Report> files) {
+    all->add(std::make_unique<BestEffort>(std::move(files), *all));
+  };
+  add(std::make_unique<JsonLog>(join_path(folder, "log.jsonl")));
+  add(std::make_unique<TrainerState>(join_path(folder, "trainer_state.json")));
   if (config.tensorboard.enabled || wanted(Reporter::tensorboard))
-    all->add(std::make_unique<TensorBoard>(folder_of(config.tensorboard, folder)));
+    add(std::make_unique<TensorBoard>(folder_of(config.tensorboard, folder)));
   if (config.csv_monitor.enabled || wanted(Reporter::csv))
-    all->add(std::make_unique<CsvFiles>(folder_of(config.csv_monitor, folder)));
+    add(std::make_unique<CsvFiles>(folder_of(config.csv_monitor, folder)));
   if (config.wandb.enabled || wanted(Reporter::wandb))
-    all->add(
-        std::make_unique<Wandb>(join_path(or_else(config.wandb.output_path, folder), "wandb"), config.wandb));
+    add(std::make_unique<Wandb>(join_path(or_else(config.wandb.output_path, folder), "wandb"), config.wandb));
   if (wanted(Reporter::mlflow))
-    all->add(std::make_unique<Mlflow>(join_path(or_else(config.mlflow.output_path, folder), "mlruns"),
-                                      config.mlflow.experiment_name));
+    add(std::make_unique<Mlflow>(join_path(or_else(config.mlflow.output_path, folder), "mlruns"),
+                                 config.mlflow.experiment_name));
   if (config.prometheus_textfile || wanted(Reporter::prometheus))
-    all->add(std::make_unique<Prometheus>(config.prometheus_textfile.value_or(join_path(folder, "ft.prom"))));
-  if (config.plot_loss) all->add(std::make_unique<LossPlot>(join_path(folder, "loss.svg")));
-  if (config.html_report) all->add(std::make_unique<HtmlReport>(folder));
+    add(std::make_unique<Prometheus>(config.prometheus_textfile.value_or(join_path(folder, "ft.prom"))));
+  if (config.plot_loss) add(std::make_unique<LossPlot>(join_path(folder, "loss.svg")));
+  if (config.html_report) add(std::make_unique<HtmlReport>(folder));
   all->add(std::make_unique<Progress>(screen, config));
   return all;
 }

@@ -58,10 +58,15 @@ DiskNeeds disk_needs_of(const RunConfig& c, const RunHeader& h, const Checkpoint
   return w;
 }
 
+bool has_room(const RunConfig& config, const DiskNeeds& w, std::int64_t freed) {
+  const auto there = free_bytes(config.training.output_dir);
+  return !there || *there + freed >= w.all();
+}
+
 void require_room(const RunConfig& config, const DiskNeeds& w, std::int64_t freed) {
+  if (has_room(config, w, freed)) return;
   const std::string& folder = config.training.output_dir;
   const auto there = free_bytes(folder);
-  if (!there || *there + freed >= w.all()) return;
   std::string parts = "the result takes " + show::file_size(w.result);
   if (w.checkpoints > 0)
     parts += str(", ", show::plural(w.checkpoints, "checkpoint"), " of ", show::file_size(w.checkpoint),

@@ -16,8 +16,10 @@ struct DiskNeeds {
 };
 DiskNeeds disk_needs_of(const RunConfig&, const RunHeader&, const Checkpoints&, const ModelFiles&);
 
-// Throws UserError (storage) if the output folder's disk is too small for these files. `freed`: bytes that
-// are removed before.
+// True if the output folder's disk has room for these files. `freed`: bytes that are removed before.
+bool has_room(const RunConfig&, const DiskNeeds&, std::int64_t freed);
+
+// Throws UserError (storage) if the output folder's disk is too small for these files, as has_room().
 void require_room(const RunConfig&, const DiskNeeds&, std::int64_t freed);
 
 // Warns once if the disk has become too small for the next checkpoint and the result.

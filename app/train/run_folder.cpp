@@ -4,17 +4,20 @@
 #include <array>
 #include <filesystem>
 #include <optional>
+#include <span>
 
 #include "app/deepspeed/report.h"
 #include "app/files/model_files.h"
 #include "app/train/checkpoints/best_checkpoint.h"
 #include "app/train/checkpoints/sources.h"
 #include "app/train/next_commands.h"
+#include "app/train/replaced_run.h"
 #include "data/batches/kept_prompts.h"
 #include "data/tokenizers/new_tokens.h"
 #include "engine/core/typography.h"
 #include "engine/files/checkpoint_folder.h"
 #include "engine/files/file.h"
+#include "engine/files/room.h"
 #include "engine/files/staged_folder.h"
 #include "engine/ranks/together.h"
 #include "engine/train/reports/json_log.h"
@@ -25,7 +28,7 @@ namespace {
 
 using From = decltype(TrainingConfig::resume_from_checkpoint);
 
-// Folders and files of a run that --overwrite removes, in addition to its result.
+// Folders and files of a run that --overwrite replaces, in addition to its result.
 constexpr std::array kFolders{"runs", "csv", "wandb", "mlruns", "ema", "critic"};
 constexpr std::array kFiles{"log.jsonl",   "trainer_state.json", "loss.svg",       "deepspeed.json",
                             "report.html", "samples.json",       "rollouts.jsonl", "reward_command.log"};
@@ -34,9 +37,25 @@ bool is_one_of(const auto& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// True for checkpoints, weights and folders that --overwrite removes.
-bool is_large(const std::string& name) {
-  return name.starts_with("checkpoint-") || name.ends_with(".safetensors") || is_one_of(kFolders, name);
+// Returns what --overwrite replaces: checkpoints, and the run's other files and folders.
+std::vector<fs::path> parts_of_run(const std::string& folder) {
+  std::vector<fs::path> all;
+  for (const std::int64_t step : list_checkpoints(folder)) all.emplace_back(checkpoint_path(folder, step));
+  for (const fs::path& file : files_of_result(folder)) all.push_back(file);
+  for (const auto& names : {std::span<const char* const>(kFolders), std::span<const char* const>(kFiles)})
+    for (const char* name : names)
+      if (path_exists(join_path(folder, name))) all.emplace_back(join_path(folder, name));
+  return all;
+}
+
+std::int64_t bytes_of(const fs::path& part) {
+  std::error_code none;
+  if (fs::is_regular_file(part, none)) return static_cast<std::int64_t>(fs::file_size(part, none));
+  std::int64_t all = 0;
+  for (auto entry = fs::recursive_directory_iterator(part, none); entry != fs::end(entry);
+       entry.increment(none))
+    if (entry->is_regular_file(none)) all += static_cast<std::int64_t>(entry->file_size(none));
+  return all;
 }
 
 // Returns the folders of models that a run reads, as its settings name them.
@@ -48,9 +67,9 @@ std::vector<std::string> models_read(const RunConfig& c) {
   return all;
 }
 
-// Returns the run's data files that --overwrite would remove, such as another run's answers used as training
+// Returns the run's data files that --overwrite would replace, such as another run's answers used as training
 // data.
-std::vector<std::string> data_removed(const RunConfig& c) {
+std::vector<std::string> data_replaced(const RunConfig& c) {
   std::vector<std::string> all;
   for (const auto* sets : {&c.data.datasets, &c.data.eval_datasets})
     for (const DatasetConfig& d : *sets)
@@ -77,34 +96,28 @@ bool holds_run(const std::string& folder) {
 
 }  // namespace
 
+void require_place(const RunConfig& config) {
+  const std::string& folder = config.training.output_dir;
+  require_writable(folder, "training.output_dir");
+  require_other_folder(folder, "training.output_dir", models_read(config));
+}
+
 RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
     : config_(config), folder_(config.training.output_dir), root_(root), overwrite_(overwrite) {
   if (!root_) return;
-  check_place();
+  require_place(config);
   std::error_code none;
   if (fs::exists(folder_, none)) lock();
   require_no_run();
-  replaces_ = config.training.resume_from_checkpoint == From(Resume::none) && holds_run(folder_);
+  replaces_ = is_being_replaced(folder_) ||
+              (config.training.resume_from_checkpoint == From(Resume::none) && holds_run(folder_));
   if (replaces_) {
     require_outside(folder_, "training.output_dir", models_read(config));
-    require_outside(folder_, "training.output_dir", data_removed(config));
+    require_outside(folder_, "training.output_dir", data_replaced(config));
   }
   sources_ = sources_of(config);
   found_ = find_checkpoint();
   if (checkpoint()) changes_ = changes_since(*checkpoint(), config, sources_);
-}
-
-// Checks that the folder is not inside a file, and is not the folder of a model that the run reads.
-void RunFolder::check_place() const {
-  std::error_code none;
-  for (fs::path p = folder_; !p.empty() && p != p.parent_path(); p = p.parent_path()) {
-    if (!fs::exists(p, none)) continue;
-    if (!fs::is_directory(p, none))
-      throw UserError(Exit::config,
-                      str("training.output_dir: ", folder_, ": ", p.string(), " is not a folder"));
-    break;
-  }
-  require_other_folder(folder_, "training.output_dir", models_read(config_));
 }
 
 void RunFolder::lock() {
@@ -129,7 +142,8 @@ NewestCheckpoint RunFolder::find_checkpoint() const {
   const From& from = config_.training.resume_from_checkpoint;
   if (from == From(Resume::none)) return {};
   if (const auto* folder = std::get_if<std::string>(&from)) return {open_checkpoint(*folder), {}};
-  NewestCheckpoint found = find_newest_checkpoint(folder_);
+  NewestCheckpoint found;
+  if (!is_being_replaced(folder_)) found = find_newest_checkpoint(folder_);
   if (!found.checkpoint && from == From(Resume::newest)) {
     std::string faults;
     for (const std::string& fault : found.skipped) faults += "\n  " + fault;
@@ -168,6 +182,7 @@ Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader
         !gone.empty())
       warnings.push_back(gone);
     header.best_step = state.best_step;
+    if (config_.evaluation.load_best_model_at_end) spared_ = {state.best_step};
   }
   state.batches_per_epoch = fresh.batches_per_epoch;
   state.accumulation = fresh.accumulation;
@@ -175,9 +190,10 @@ Resumed RunFolder::resume(Checkpoints& checkpoints, TrainState& state, RunHeader
   return resumed;
 }
 
-void RunFolder::create(const DiskNeeds& needs, Written written, const deepspeed::Report* report) {
+std::string RunFolder::create(const DiskNeeds& needs, Written written, const deepspeed::Report* report) {
   written_ = written;
-  if (!root_) return;
+  if (report) deepspeed_ = deepspeed::as_file(*report);
+  if (!root_) return "";
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error) throw UserError(Exit::storage, str(folder_, ": cannot make the folder: ", error.message()));
@@ -186,31 +202,54 @@ void RunFolder::create(const DiskNeeds& needs, Written written, const deepspeed:
     require_no_run();  // a run may have begun and ended since the last check
   }
   remove_leftovers(folder_);  // left by killed runs
-  require_room(config_, needs, replaces_ ? bytes_of_run() : 0);
-  if (replaces_) remove_run();
+  std::string note;
+  if (replaces_)
+    note = move_run_away(needs);
+  else
+    require_room(config_, needs, 0);
+  if (checkpoint()) remove_replaced(folder_);
+  prune();
+  write_settings();
+  return note;
+}
+
+// Removes the checkpoints that a run killed between a save and its pruning has left.
+void RunFolder::prune() const {
+  const auto most = config_.checkpointing.save_total_limit;
+  const bool newest = std::holds_alternative<Resume>(config_.training.resume_from_checkpoint);
+  if (checkpoint() && newest && most) prune_checkpoints(folder_, *most, spared_);
+}
+
+// Moves the old run away: otherwise a resumed run could continue from its checkpoints. If the disk has no room
+// for both, removes it at once. Returns a note.
+std::string RunFolder::move_run_away(const DiskNeeds& needs) const {
+  const std::vector<fs::path> parts = parts_of_run(folder_);
+  std::int64_t freed = bytes_of(replaced_run(folder_));
+  const bool both = has_room(config_, needs, freed);
+  for (const fs::path& part : parts) freed += bytes_of(part);
+  require_room(config_, needs, freed);
+  move_into_replaced(folder_, parts);
+  if (!both) remove_replaced(folder_);
+  return both ? str("the run that was there is in ", printable(replaced_run(folder_)),
+                    " until this one has a checkpoint or ends")
+              : "the run that was there is removed: the disk has no room for both";
+}
+
+void RunFolder::write_settings() const {
   write_file(path("run.json"), effective_config(config_));
-  if (report) write_file(path("deepspeed.json"), deepspeed::as_file(*report));
+  if (!deepspeed_.empty()) write_file(path("deepspeed.json"), deepspeed_);
 }
 
-// Returns the bytes of checkpoints and results that remove_run() removes.
-std::int64_t RunFolder::bytes_of_run() const {
-  std::int64_t all = 0;
+// Makes the run's folder again if somebody has removed it or moved it away.
+void RunFolder::make_again(Report& report) {
+  if (lock_.is_of(folder_)) return;
   std::error_code none;
-  for (auto entry = fs::recursive_directory_iterator(folder_, none); entry != fs::end(entry);
-       entry.increment(none))
-    if (is_large(entry->path().lexically_relative(folder_).begin()->string()) && entry->is_regular_file(none))
-      all += static_cast<std::int64_t>(entry->file_size(none));
-  return all;
-}
-
-// Removes the old run. Otherwise a resumed run could continue from the old run's checkpoint.
-void RunFolder::remove_run() const {
-  for (const std::int64_t step : list_checkpoints(folder_)) remove_folder(checkpoint_path(folder_, step));
-  std::error_code none;
-  for (const char* name : kFolders)
-    if (fs::exists(path(name), none)) remove_folder(path(name));
-  for (const char* name : kFiles) fs::remove(path(name), none);
-  remove_result(folder_);
+  fs::create_directories(folder_, none);
+  lock();
+  write_settings();
+  report.warning(
+      str("training.output_dir: ", printable(folder_),
+          " was removed during the run; it is made again, without the checkpoints and rows so far"));
 }
 
 // Copies the files beside the weights: for an adapter the tokenizer of its training, for a complete model all
@@ -227,7 +266,8 @@ void RunFolder::copy_companions_to(const std::string& folder) const {
   if (answers && config_.finetuning_type == FinetuningType::full) end_at_turns(folder);
 }
 
-void RunFolder::add_to_checkpoint(const std::string& folder) {
+void RunFolder::add_to_checkpoint(const std::string& folder, Report& report) {
+  make_again(report);
   write_file(join_path(folder, "run.json"), effective_config(config_));
   copy_companions_to(folder);
 }
@@ -286,10 +326,12 @@ void RunFolder::write_critic(ModelFiles& files, ParameterStore& store, Communica
 }
 
 void RunFolder::finish(ModelFiles& files, ParameterStore& store, Communicator& comm, bool held_out,
-                       Summary& summary) {
+                       Summary& summary, Report& report) {
+  if (root_) make_again(report);
   write_result(files, store, comm);
   if (config_.training.ema_decay) write_folder("ema", files, store, comm, Content::average);
   if (!root_) return;
+  remove_replaced(folder_);
   auto made = [&](const char* what, const char* name) {
     std::error_code none;
     const auto bytes = fs::file_size(path(name), none);

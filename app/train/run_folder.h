@@ -21,6 +21,10 @@ struct Resumed {
   Changes changes;                   // changes since the checkpoint; set on the root
 };
 
+// Throws UserError (config) if training.output_dir is inside a file, may not be written, or is the folder of a
+// model that the run reads.
+void require_place(const RunConfig&);
+
 class RunFolder {
  public:
   // Throws UserError (config) if the folder holds a run that is neither resumed nor overwritten; if the run
@@ -38,27 +42,30 @@ class RunFolder {
   const Checkpoint* checkpoint() const { return found_.checkpoint ? &*found_.checkpoint : nullptr; }
   // Restores weights, states and `state` from checkpoint(), and puts the rows before it into the header.
   Resumed resume(Checkpoints&, TrainState& state, RunHeader&);
-  // Creates the folder, removes an overwritten run's files and checkpoints from it, and writes run.json.
+  // Creates the folder, moves an overwritten run's files and checkpoints away, and writes run.json.
   // Results and checkpoints will record how the rows were written. Throws UserError (storage) if the disk has
   // no space for the run's files.
   // report: on DeepSpeed's file, kept beside run.json; null: there is none.
-  void create(const DiskNeeds&, Written, const deepspeed::Report* report);
-  // Adds the files beside the weights to a checkpoint's folder.
-  void add_to_checkpoint(const std::string& folder);
+  // Returns a note on the overwritten run; empty: there is none.
+  std::string create(const DiskNeeds&, Written, const deepspeed::Report* report);
+  // Adds the files beside the weights to a checkpoint's folder. If the run's folder was removed meanwhile,
+  // makes it again and warns.
+  void add_to_checkpoint(const std::string& folder, Report&);
   // Writes the critic as a reward model into its own folder. Every rank writes its part.
   void write_critic(ModelFiles&, ParameterStore&, Communicator&) const;
   // Writes the result; every rank writes its part. Puts the files and the next commands into the summary.
-  // `held_out`: there is data to evaluate on.
-  void finish(ModelFiles&, ParameterStore&, Communicator&, bool held_out, Summary&);
+  // `held_out`: there is data to evaluate on. Makes the run's folder again if it was removed, and warns.
+  void finish(ModelFiles&, ParameterStore&, Communicator&, bool held_out, Summary&, Report&);
 
  private:
   std::string path(const char* name) const;
-  void check_place() const;
   void lock();
   void require_no_run() const;
   NewestCheckpoint find_checkpoint() const;
-  std::int64_t bytes_of_run() const;
-  void remove_run() const;
+  std::string move_run_away(const DiskNeeds&) const;
+  void write_settings() const;
+  void make_again(Report&);
+  void prune() const;
   void write_result(ModelFiles&, ParameterStore&, Communicator&) const;
   void write_folder(const char* name, ModelFiles&, ParameterStore&, Communicator&, Content) const;
   void copy_companions_to(const std::string& folder) const;
@@ -67,6 +74,8 @@ class RunFolder {
   std::string folder_;
   bool root_, overwrite_;
   Written written_ = Written::unknown;
+  std::vector<std::int64_t> spared_;  // steps of checkpoints that are not pruned
+  std::string deepspeed_;  // text of deepspeed.json; empty: there is none
   bool replaces_ = false;  // the run replaces one in the folder
   FolderLock lock_;
   NewestCheckpoint found_;

@@ -20,6 +20,7 @@
 #include "app/train/next_commands.h"
 #include "app/train/observers.h"
 #include "app/train/reference.h"
+#include "app/train/replaced_run.h"
 #include "app/train/reports.h"
 #include "app/train/room.h"
 #include "app/train/run_folder.h"
@@ -170,12 +171,21 @@ std::function<Measures(std::int64_t)> columns_of(Run& run) {
   };
 }
 
+struct Signals {
+  Signals(bool enabled, Acknowledge how) : stop(enabled, how), save(enabled, how) {}
+  StopSignals stop;
+  SaveSignal save;
+};
+
 // Returns the parts of the training loop, with signals, the folder's files, answers and columns.
 TrainerParts parts_of(Run& run, RunFolder& folder, Checkpoints& checkpoints, Predictions* predictions,
-                      StopSignals& signals, Report& report) {
+                      Signals& signals, Report& report) {
   TrainerParts parts = trainer_parts(run, checkpoints, report);
-  parts.stop_asked = [&] { return signals.asked(); };
-  parts.add_to_checkpoint = [&](const std::string& to) { folder.add_to_checkpoint(to); };
+  parts.stop_asked = [&signals] { return signals.stop.asked(); };
+  parts.save_asked = [&signals] { return signals.save.take(); };
+  parts.add_to_checkpoint = [&folder, &report](const std::string& to) {
+    folder.add_to_checkpoint(to, report);
+  };
   parts.measure = measuring(predictions, run.engine(), report);
   parts.columns = columns_of(run);
   return parts;
@@ -208,7 +218,7 @@ void know_reference(Run& run, Screen& screen) {
 // On rank 0, makes the objective write the answers that it generates, and report how many are begun.
 void write_rollouts(Run& run, const TrainState& state, Report& report) {
   if (!run.online || !run.ranks.root()) return;
-  run.online->write_to(run.config.training.output_dir, state.step);
+  run.online->write_to(run.config.training.output_dir, state.step, report);
   run.online->tell([&report](std::int64_t begun, std::int64_t of) { report.answering(begun, of); });
 }
 
@@ -220,6 +230,7 @@ std::unique_ptr<Reports> reports_of(Run& run, const DiskNeeds& needs, const Trai
   if (run.ranks.root()) {
     all = make_reports(screen, config.logging, config.training.output_dir);
     all->add(std::make_unique<RoomWatch>(*all, config.training.output_dir, needs));
+    all->add(std::make_unique<ForgetReplaced>(config.training.output_dir, *all));
   }
   write_rollouts(run, state, *all);
   for (auto& observer : run.take_observers()) all->add(std::move(observer));
@@ -244,7 +255,7 @@ void finish(RunFolder& folder, ModelFiles& files, Run& run, Predictions* predict
   Engine& engine = run.engine();
   if (const auto& critic = run.objective.critic)
     folder.write_critic(*make_model_files(*critic), *engine.others.critic.store, *engine.comm);
-  folder.finish(files, engine.store, *engine.comm, run.data.eval != nullptr, end);
+  folder.finish(files, engine.store, *engine.comm, run.data.eval != nullptr, end, report);
   if (predictions) predict(*predictions, run, report);
 }
 
@@ -273,17 +284,18 @@ Exit train(const TrainArgs& args) {
   const Resumed resumed = folder.resume(checkpoints, state, head);
   require_same(*engine.comm, state.step, "the step to resume from");
   const DiskNeeds needs = disk_needs_of(run.config, head, checkpoints, *files);
-  folder.create(needs, run.data.written, given.deepspeed.get());
+  const std::string replaced = folder.create(needs, run.data.written, given.deepspeed.get());
   require_one_folder(*engine.comm, run.config.training.output_dir);
   const auto reports = reports_of(run, needs, state, screen);
   begin(given, *reports, head, resumed, run);
+  if (!replaced.empty()) reports->note(replaced);
   answer_before(predictions.get(), run, head);
-  StopSignals signals(run.config.checkpointing.save_on_signal, acknowledgement(run, screen));
+  Signals signals(run.config.checkpointing.save_on_signal, acknowledgement(run, screen));
   Trainer trainer(parts_of(run, folder, checkpoints, predictions.get(), signals, *reports),
                   run.config.train());
   const std::int64_t first_tokens = state.tokens_seen;
   const Ending ending = trainer.run(state);
-  Summary end = summary(run, state, trainer, first_tokens, ending, signals.name());
+  Summary end = summary(run, state, trainer, first_tokens, ending, signals.stop.name());
   if (ending != Ending::preempted) {
     load_best(run, state, checkpoints, *reports);
     finish(folder, *files, run, predictions.get(), *reports, end);

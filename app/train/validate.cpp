@@ -15,6 +15,7 @@
 #include "app/ranks/ranks.h"
 #include "app/rollouts/reward.h"
 #include "app/screen/screen.h"
+#include "app/train/run_folder.h"
 #include "engine/files/json.h"
 #include "engine/files/near_path.h"
 #include "engine/train/trainer.h"
@@ -52,6 +53,7 @@ void print_report(const deepspeed::Report& report, bool json) {
 std::vector<std::string> check(const ReportedConfig& given, Screen& screen) {
   const RunConfig& c = given.config;
   const int ranks = grid_of(c.distributed).data;
+  require_place(c);
   check_folder(c.model.folder(), "model.model_name_or_path");
   check_folder(c.model.tokenizer(), "model.tokenizer_name_or_path");
   if (c.lora.adapter_name_or_path) check_folder(*c.lora.adapter_name_or_path, "lora.adapter_name_or_path");

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/process/watched_process.h"
 #include "engine/files/file.h"
 #include "engine/files/hash.h"
 #include "engine/files/json.h"
@@ -34,7 +35,8 @@ TrialsFile::TrialsFile(const std::string& path) {
     for (std::size_t begin = 0, end = 0; begin < whole.size(); begin = end + 1, ++number) {
       end = whole.find('\n', begin);
       const auto row = JsonObject::parse(whole.substr(begin, end - begin), {path, number});
-      known_[row.text("key")] = read_outcome(row);
+      const TrialOutcome outcome = read_outcome(row);
+      if (!may_end_otherwise(outcome.exit_code)) known_[row.text("key")] = outcome;
     }
     if (whole.size() < text.size()) write_file(path, whole);
   }

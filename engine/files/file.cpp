@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "engine/core/environment.h"
+#include "engine/files/staged_folder.h"
 
 namespace ft {
 namespace {
@@ -47,10 +48,12 @@ int open_regular(const std::string& path, Exit exit) {
 }
 
 // Begins with a dot, which keeps the file out of listings and globs.
+std::string temporary_prefix(const std::string& name) { return "." + name.substr(0, 200) + ".tmp-"; }
+
 std::string temporary_name(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
-  return path.substr(0, name) + "." + path.substr(name, 200) + ".tmp-" + random_tag();
+  return path.substr(0, name) + temporary_prefix(path.substr(name)) + random_tag();
 }
 
 }  // namespace
@@ -112,6 +115,7 @@ std::string read_file(const std::string& path, std::int64_t max_bytes, Exit exit
 }
 
 AtomicFile::AtomicFile(const std::string& path) : path_(path) {
+  remove_leftovers(folder_of(path), temporary_prefix(path.substr(path.rfind('/') + 1)));
   for (int attempt = 0; fd_ < 0 && attempt < 8; ++attempt) {
     temporary_ = temporary_name(path);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);

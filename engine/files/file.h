@@ -35,7 +35,8 @@ class InputFile {
 // Returns the contents of a file of at most max_bytes.
 std::string read_file(const std::string& path, std::int64_t max_bytes, Exit exit = Exit::input);
 
-// A file that gets its name only when commit() succeeds. Without commit() nothing is left behind.
+// A file that gets its name only when commit() succeeds. Without commit() nothing is left behind, unless the
+// process is killed: then the temporary file stays until the next AtomicFile of the same name.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);

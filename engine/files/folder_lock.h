@@ -13,8 +13,10 @@ class FolderLock {
   ~FolderLock();
 
   // Locks an existing folder. Returns false if another process holds the lock. On a file system without locks
-  // every process gets it.
+  // every process gets it. A lock of another folder ends.
   bool take(const std::string& folder);
+  // False if the name stands for another folder than the one that is locked, or for none.
+  bool is_of(const std::string& folder) const;
   bool taken() const { return fd_ >= 0; }
 
  private:

@@ -346,7 +346,8 @@ struct CheckpointingConfig {
     f("save_only_model", save_only_model, "Save no optimizer states or other state for resuming.",
       only_default());
     f("save_on_signal", save_on_signal,
-      "SIGTERM, SIGUSR1, Ctrl-C and a closed terminal save a checkpoint and end the run (exit 75).");
+      "SIGTERM, SIGUSR1, Ctrl-C and a closed terminal save a checkpoint and end the run (exit 75); SIGUSR2 "
+      "saves one and goes on.");
   }
 };
 

@@ -388,6 +388,7 @@ void Trainer::save(TrainState& state) {
   during(p_.context.ops.phases(), Phase::save, [&] {
     folder = p_.checkpoints.save(state, [&](const std::string& to) {
       p_.add_to_checkpoint(to);
+      p_.report.sync();
       p_.report.saving(state.step, to);
     });
   });
@@ -399,13 +400,15 @@ void Trainer::save(TrainState& state) {
   }
 }
 
-// Returns true on all ranks if any rank was asked to stop, so that all stop at the same step.
-bool Trainer::stop_asked() {
+// Returns the same on all ranks if any rank was asked, so that all save or stop at the same step.
+Trainer::Asked Trainer::asked() {
   Ctx& c = p_.context;
   Scope scratch(c.scratch);
   Communicator& all = c.grid ? c.grid->world() : p_.comm;
-  if (all.size() == 1) return p_.stop_asked();
-  return sum_over_ranks(c, all, number(c, p_.stop_asked() ? 1 : 0)) > 0;
+  constexpr float kStop = 1 << 20;  // more than there are ranks
+  const float own = p_.stop_asked() ? kStop : p_.save_asked() ? 1 : 0;
+  const double sum = all.size() == 1 ? own : sum_over_ranks(c, all, number(c, own));
+  return sum >= kStop ? Asked::stop : sum > 0 ? Asked::save : Asked::nothing;
 }
 
 Ending Trainer::run(TrainState& state) {
@@ -450,10 +453,9 @@ Ending Trainer::run(TrainState& state) {
     if (wanted) save(state);
     if (ev.early_stopping_patience && judge && state.evaluations_since_best >= *ev.early_stopping_patience)
       return Ending::early;
-    if (stop_asked() && state.step < length_.total_steps) {
-      save(state);
-      return Ending::preempted;
-    }
+    const Asked now_asked = state.step < length_.total_steps ? asked() : Asked::nothing;
+    if (now_asked != Asked::nothing) save(state);
+    if (now_asked == Asked::stop) return Ending::preempted;
   }
   return Ending::finished;
 }

@@ -53,7 +53,8 @@ struct TrainerParts {
   BatchSource* eval;  // null: nothing is held out
   Checkpoints& checkpoints;
   Report& report;
-  std::function<bool()> stop_asked;  // true after a signal
+  std::function<bool()> stop_asked;                         // true after a signal
+  std::function<bool()> save_asked = [] { return false; };  // true once after a signal to save and go on
   std::function<void(const std::string& folder)> add_to_checkpoint;
   double flops_per_token = 0;
   std::function<Measures()> measure = {};  // measures generated text; none: nothing is generated
@@ -107,7 +108,8 @@ class Trainer {
   std::int64_t rounds_of(std::int64_t micro_batches) const;
   Step batches_of(std::int64_t index) const;
   double accumulate(Ctx&, const Step&);
-  bool stop_asked();  // on any rank
+  enum class Asked : std::uint8_t { nothing, save, stop };
+  Asked asked();  // on any rank
   [[noreturn]] void explain_not_finite(const Step&);
   void log(TrainState&, const Step&);
   bool evaluate_and_judge(TrainState&);  // returns true if this is the best so far

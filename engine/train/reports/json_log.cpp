@@ -44,6 +44,10 @@ void JsonLog::begin(const RunHeader& header) {
 
 void JsonLog::step(const StepRow& row) { file_.append(json_text(row_json(row), -1) + "\n"); }
 void JsonLog::evaluation(const EvalRow& row) { file_.append(json_text(row_json(row), -1) + "\n"); }
+void JsonLog::sync() {
+  if (file_.is_removed()) file_ = RunFile(path_, /*keep=*/true);  // the rows so far are gone
+  file_.sync();
+}
 void JsonLog::end(const Summary& summary) { file_.append(json_text(row_json(summary), -1) + "\n"); }
 
 }  // namespace ft

@@ -20,6 +20,7 @@ class JsonLog final : public Report {
   void begin(const RunHeader& header) override;
   void step(const StepRow& row) override;
   void evaluation(const EvalRow& row) override;
+  void sync() override;
   void end(const Summary& summary) override;
 
  private:

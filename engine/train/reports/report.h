@@ -183,6 +183,9 @@ class Report {
   virtual void answering(std::int64_t /*done*/, std::int64_t /*of*/) {}
   virtual void evaluating(std::int64_t /*done*/, std::int64_t /*of*/) {}  // batches of an evaluation
   virtual void evaluation(const EvalRow&) {}
+  // Called before a checkpoint is written: makes the rows durable, so that after a power cut the log has the
+  // rows of the checkpoint's steps.
+  virtual void sync() {}
   // Called while a checkpoint is written: files may be added to `folder`, which becomes the checkpoint.
   virtual void saving(std::int64_t /*step*/, const std::filesystem::path& /*folder*/) {}
   // Called when a checkpoint is complete on disk.
@@ -217,6 +220,9 @@ class Reports final : public Report {
   }
   void evaluation(const EvalRow& row) override {
     for (auto& r : all_) r->evaluation(row);
+  }
+  void sync() override {
+    for (auto& r : all_) r->sync();
   }
   void saving(std::int64_t step, const std::filesystem::path& folder) override {
     for (auto& r : all_) r->saving(step, folder);

@@ -1,16 +1,32 @@
 #include "engine/train/reports/run_file.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <filesystem>
-#include <system_error>
+#include <utility>
 
 #include "engine/core/error.h"
+#include "engine/files/file.h"
 
 namespace ft {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, int error) {
-  throw UserError(Exit::storage, str(path, ": cannot be written: ", std::generic_category().message(error)));
+  throw UserError(Exit::storage, str(path, ": cannot be written: ", system_error_text(error)));
+}
+
+// Returns errno, 0 if all was written.
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
 }
 
 }  // namespace
@@ -20,16 +36,42 @@ RunFile::RunFile(const std::string& path, bool keep) : path_(path) {
   std::error_code error;
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error) fail(folder.string(), error.value());
-  file_.reset(std::fopen(path.c_str(), keep ? "ab" : "wb"));
-  if (!file_) fail(path, errno);
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (keep ? 0 : O_TRUNC), 0666);
+  if (fd_ < 0) fail(path, errno);
+}
+
+RunFile::RunFile(RunFile&& other) noexcept
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)) {}
+
+RunFile& RunFile::operator=(RunFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+RunFile::~RunFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+bool RunFile::is_removed() const {
+  struct stat info {};
+  return fd_ >= 0 && ::fstat(fd_, &info) == 0 && info.st_nlink == 0;
 }
 
 void RunFile::append(std::string_view piece) {
-  require(file_ != nullptr, "a run file is opened before it is written");
-  errno = 0;
-  if (std::fwrite(piece.data(), 1, piece.size(), file_.get()) != piece.size() ||
-      std::fflush(file_.get()) != 0)
-    fail(path_, errno);
+  require(fd_ >= 0, "a run file is opened before it is written");
+  if (is_removed()) throw UserError(Exit::storage, path_ + ": was removed during the run");
+  const off_t before = ::lseek(fd_, 0, SEEK_END);
+  const int error = write_all(fd_, piece);
+  if (error == 0) return;
+  // A part of the piece is removed; a device that cannot be cut keeps it.
+  if (before >= 0 && ::ftruncate(fd_, before) != 0) fail(path_, error);
+  fail(path_, error);
+}
+
+void RunFile::sync() {
+  require(fd_ >= 0, "a run file is opened before it is made durable");
+  if (::fdatasync(fd_) != 0 && errno != EINVAL) fail(path_, errno);  // EINVAL: a pipe or a device
 }
 
 }  // namespace ft

@@ -1,8 +1,7 @@
 // A file of the run folder that grows during the run. Each piece is passed to the system at once, so that a
-// killed process loses nothing it reported. A full disk is an error that names the file.
+// killed process loses nothing it reported. A piece is in the file as a whole or not at all: if it cannot be
+// written, UserError (storage) names the file, and the next piece follows the one before.
 #pragma once
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -13,16 +12,20 @@ class RunFile {
   RunFile() = default;
   // Creates missing folders. keep: the file's content stays, and pieces are appended to it.
   RunFile(const std::string& path, bool keep);
+  RunFile(RunFile&& other) noexcept;
+  RunFile& operator=(RunFile&& other) noexcept;
+  ~RunFile();
 
+  // Throws UserError (storage) if the file was removed.
   void append(std::string_view piece);
-  explicit operator bool() const { return file_ != nullptr; }
+  bool is_removed() const;  // nobody can open it by a name any more
+  // Makes the pieces durable. Throws UserError (storage) if the disk reports an error.
+  void sync();
+  explicit operator bool() const { return fd_ >= 0; }
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
   std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  int fd_ = -1;
 };
 
 }  // namespace ft

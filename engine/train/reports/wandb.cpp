@@ -130,7 +130,10 @@ Measures named(const Measures& numbers, bool evaluation) {
 }  // namespace
 
 void Wandb::put(int kind, std::string_view message) {
-  file_.append(framing_.frame(integer(kNumber, ++records_) + bytes(kind, message)));
+  wandb::Framing after = framing_;  // a record that cannot be written leaves the file's framing as it was
+  file_.append(after.frame(integer(kNumber, records_ + 1) + bytes(kind, message)));
+  framing_ = after;
+  ++records_;
 }
 
 double Wandb::runtime() const { return seconds_since_1970() - started_; }

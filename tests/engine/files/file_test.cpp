@@ -139,5 +139,49 @@ TEST(Room, IsThatOfTheDisk) {
       "6 checkpoint-5: takes 1152921504606846976 bytes, and th");
 }
 
+TEST(AtomicFile, RemovesWhatKilledWritersOfTheSameNameLeft) {
+  const TempFolder folder;
+  const std::string dead = folder.write(".out.gguf.tmp-ftabcdefghij", "half");
+  const std::string other = folder.write(".other.gguf.tmp-ftabcdefghij", "half");
+  const AtomicFile living(folder / "out.gguf");
+  const std::size_t before = folder.entries();
+  write_file(folder / "out.gguf", "whole");
+  EXPECT_FALSE(path_exists(dead));
+  EXPECT_TRUE(path_exists(other));
+  EXPECT_EQ(folder.entries(), before + 1);  // the living writer's file is still there
+}
+
+TEST(FolderLock, KnowsThatItsFolderIsGone) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "out");
+  FolderLock lock;
+  ASSERT_TRUE(lock.take(folder / "out"));
+  EXPECT_TRUE(lock.is_of(folder / "out"));
+  std::filesystem::rename(folder / "out", folder / "away");
+  EXPECT_FALSE(lock.is_of(folder / "out"));
+  std::filesystem::create_directory(folder / "out");
+  EXPECT_FALSE(lock.is_of(folder / "out"));
+  EXPECT_TRUE(lock.take(folder / "out"));
+  EXPECT_TRUE(lock.is_of(folder / "out"));
+}
+
+// Root may write anywhere: the test takes another user's rights for a moment.
+TEST(Room, AFolderThatMayNotBeWrittenIsNamed) {
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "theirs");
+  ::chmod(folder.path().c_str(), 0755);
+  ::chmod((folder / "theirs").c_str(), 0555);
+  const uid_t me = ::geteuid();
+  if (me == 0) ASSERT_EQ(::seteuid(65534), 0);
+  const std::string error = error_of([&] { require_writable(folder / "theirs/run", "training.output_dir"); });
+  if (me == 0) ASSERT_EQ(::seteuid(me), 0);
+  EXPECT_EQ(error, "2 training.output_dir: " + folder / "theirs/run" + ": " + folder / "theirs" +
+                       " cannot be written: Permission denied; give another folder");
+  require_writable(folder / "new/run", "training.output_dir");
+  folder.write("file", "x");
+  EXPECT_EQ(error_of([&] { require_writable(folder / "file/run", "training.output_dir"); }),
+            "2 training.output_dir: " + folder / "file/run" + ": " + folder / "file" + " is not a folder");
+}
+
 }  // namespace
 }  // namespace ft

@@ -1,0 +1,146 @@
+#include "app/train/checkpoints/checkpoint_list.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/screen/format.h"
+#include "app/screen/table.h"
+#include "engine/files/checkpoint_folder.h"
+#include "engine/files/file.h"
+#include "engine/files/folder_lock.h"
+#include "engine/files/json.h"
+
+namespace ft {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Listed {
+  std::int64_t step = 0, bytes = 0;
+  std::time_t saved = 0;
+  double loss = NAN, eval_loss = NAN;  // NaN: none
+  bool best = false;
+  std::string fault;  // empty: none
+};
+
+// Reads the step of the best evaluation, and (when given) the last losses, from a trainer_state.json. Returns 0
+// and leaves the losses if there is no such file.
+std::int64_t read_state(const std::string& file, double* loss, double* eval_loss) {
+  if (!path_exists(file)) return 0;
+  const JsonObject state = JsonObject::read(file);
+  for (const JsonObject& row : state.objects("log_history")) {
+    if (loss && row.has("loss")) *loss = row.number("loss");
+    if (eval_loss && row.has("eval_loss")) *eval_loss = row.number("eval_loss");
+  }
+  return state.integer_or("best_global_step", 0, 0);
+}
+
+std::int64_t best_step(const std::string& output_dir) {
+  return read_state(join_path(output_dir, "trainer_state.json"), nullptr, nullptr);
+}
+
+Listed listed(const std::string& folder, std::int64_t step) {
+  Listed row{.step = step};
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(folder, none))
+    row.bytes += static_cast<std::int64_t>(entry.file_size(none));
+  const auto saved = fs::last_write_time(folder, none);
+  row.saved = std::chrono::system_clock::to_time_t(std::chrono::file_clock::to_sys(saved));
+  try {
+    read_checkpoint(folder);
+    read_state(join_path(folder, "trainer_state.json"), &row.loss, &row.eval_loss);
+  } catch (const UserError& e) {
+    row.fault = e.what();
+  }
+  return row;
+}
+
+std::vector<Listed> all_of(const std::string& output_dir) {
+  const std::vector<std::int64_t> steps = list_checkpoint_names(output_dir);
+  if (steps.empty())
+    throw UserError(Exit::checkpoint, str(printable(output_dir), ": there is no checkpoint"));
+  const std::int64_t best = best_step(output_dir);
+  std::vector<Listed> rows;
+  for (const std::int64_t step : steps) {
+    rows.push_back(listed(checkpoint_path(output_dir, step), step));
+    rows.back().best = step == best;
+  }
+  return rows;
+}
+
+std::string time_text(std::time_t time, const char* format) {
+  std::tm parts{};
+  localtime_r(&time, &parts);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, format, &parts)};
+}
+
+std::string as_table(const std::vector<Listed>& rows) {
+  const auto loss = [](double x) { return std::isnan(x) ? "-" : show::loss(x); };
+  Table table;
+  table.row({"step", "saved", "size", "loss", "held out", ""});
+  for (const Listed& r : rows)
+    table.row({show::count(r.step), time_text(r.saved, "%Y-%m-%d %H:%M"), show::file_size(r.bytes),
+               loss(r.loss), loss(r.eval_loss),
+               !r.fault.empty() ? "damaged"
+               : r.best         ? "best"
+                                : ""});
+  std::string text = table.text();
+  for (const Listed& r : rows)
+    if (!r.fault.empty()) text += r.fault + "\n";
+  return text;
+}
+
+Json as_json(const Listed& r) {
+  const auto number = [](double x) { return std::isnan(x) ? Json(nullptr) : Json(x); };
+  return {{"step", r.step},
+          {"saved", time_text(r.saved, "%Y-%m-%dT%H:%M:%S%z")},
+          {"bytes", r.bytes},
+          {"loss", number(r.loss)},
+          {"eval_loss", number(r.eval_loss)},
+          {"best", r.best},
+          {"fault", r.fault.empty() ? Json(nullptr) : Json(r.fault)}};
+}
+
+}  // namespace
+
+Exit checkpoint_list(const std::string& output_dir, bool json) {
+  const std::vector<Listed> rows = all_of(output_dir);
+  if (json) {
+    Json all = Json::array();
+    for (const Listed& row : rows) all.push_back(as_json(row));
+    std::puts(json_text(all).c_str());
+  } else {
+    std::fputs(as_table(rows).c_str(), stdout);
+  }
+  return Exit::done;
+}
+
+Exit checkpoint_prune(const PruneArgs& args) {
+  const std::string& folder = args.output_dir;
+  FolderLock lock;
+  if (!lock.take(folder))
+    throw UserError(Exit::config, str(printable(folder),
+                                      ": a run is going on in this folder; it prunes with "
+                                      "checkpointing.save_total_limit"));
+  std::int64_t freed = 0, removed = 0;
+  const std::vector<Listed> rows = all_of(folder);
+  const std::int64_t best = best_step(folder);
+  for (const std::int64_t step : steps_to_prune(folder, args.keep, {best})) {
+    const auto row = std::ranges::find(rows, step, &Listed::step);
+    std::printf("%s: %s%s\n", checkpoint_path(folder, step).c_str(), show::file_size(row->bytes).c_str(),
+                args.dry_run ? " would be removed" : "");
+    if (!args.dry_run) remove_folder(checkpoint_path(folder, step));
+    freed += row->bytes, ++removed;
+  }
+  std::printf("%s %s, %s; %s left\n",
+              args.dry_run ? "to remove:" : "removed:", show::plural(removed, "checkpoint").c_str(),
+              show::file_size(freed).c_str(), show::count(std::ssize(rows) - removed).c_str());
+  return Exit::done;
+}
+
+}  // namespace ft

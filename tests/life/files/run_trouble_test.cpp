@@ -1,0 +1,153 @@
+// Runs whose folder, files or time are taken away: an old run is kept until the new one has a checkpoint, a
+// removed folder is made again, a signal saves and goes on, and a sweep tries killed runs again.
+#include <gtest/gtest.h>
+
+#include "tests/life/ranks/ports.h"
+
+namespace ft::test {
+namespace {
+
+using Words = std::vector<std::string>;
+
+constexpr const char* kAuto = "training.resume_from_checkpoint=auto";
+constexpr const char* kResult = "out/adapter_model.safetensors";
+
+Json saved_every(int every) {
+  Json run = kLora;
+  run["training"] = {{"max_steps", 4}};
+  run["logging"] = {{"progress", "plain"}};
+  run["checkpointing"] = {{"save_strategy", "steps"}, {"save_steps", every}};
+  return run;
+}
+
+class RunInTrouble : public testing::Test {
+ protected:
+  bool says(const std::string& text) const { return w.says().find(text) != std::string::npos; }
+  // True if the run's folder has a complete checkpoint.
+  bool saved() const {
+    for (const auto& entry : fs::directory_iterator(w / "out"))
+      if (fs::exists(entry.path() / "manifest.json") &&
+          entry.path().filename().string().find(".tmp") == std::string::npos)
+        return true;
+    return false;
+  }
+  bool waits_for(const std::string& file) const {
+    return comes_to_hold(120, [&] { return fs::exists(w / file); });
+  }
+  Workplace w{"llama", saved_every(2)};
+};
+
+TEST_F(RunInTrouble, AnOldRunStaysUntilTheNewOneHasACheckpoint) {
+  ASSERT_EQ(w.train({"training.learning_rate=0.01"}), 0) << w.says();
+  const std::string old = contents(w / kResult);
+  const Words next{"--overwrite", "training.max_steps=1000000", "checkpointing.save_strategy=no"};
+  Words words{"train", "--config", "run.json"};
+  words.insert(words.end(), next.begin(), next.end());
+  const pid_t run = w.start(words);
+  ASSERT_TRUE(w.wait_for_words("the run that was there is in out/replaced-run")) << w.says();
+  ASSERT_TRUE(w.wait_for_rows(1)) << w.says();
+  kill(run, SIGKILL);
+  Workplace::finish(run);
+  EXPECT_TRUE(contents(w / "out/replaced-run/adapter_model.safetensors") == old);
+  EXPECT_FALSE(fs::exists(w / "out/checkpoint-4"));
+  ASSERT_EQ(w.train({kAuto}), 0) << w.says();
+  EXPECT_FALSE(fs::exists(w / "out/replaced-run"));
+  EXPECT_EQ(losses(w / "out").size(), 4u);
+  EXPECT_FALSE(contents(w / kResult) == old);
+}
+
+TEST_F(RunInTrouble, NothingOfAnOldRunIsResumedOnceItIsBeingReplaced) {
+  ASSERT_EQ(w.train({"training.output_dir=calm"}), 0) << w.says();
+  ASSERT_EQ(w.train({"training.learning_rate=0.01"}), 0) << w.says();
+  fs::create_directory(w / "out/replaced-run.part");
+  fs::rename(w / "out/checkpoint-2", w / "out/replaced-run.part/checkpoint-2");
+  ASSERT_EQ(w.train({"training.resume_from_checkpoint=true"}), 4) << w.says();
+  ASSERT_EQ(w.train({kAuto}), 0) << w.says();
+  EXPECT_TRUE(contents(w / kResult) == contents(w / "calm/adapter_model.safetensors"));
+  EXPECT_FALSE(fs::exists(w / "out/replaced-run.part"));
+}
+
+TEST_F(RunInTrouble, ARemovedFolderIsMadeAgainAndHasTheResult) {
+  ASSERT_EQ(w.train({"training.output_dir=calm", "training.max_steps=600"}), 0) << w.says();
+  const pid_t run =
+      w.start({"train", "--config", "run.json", "training.max_steps=600", "checkpointing.save_steps=300"});
+  ASSERT_TRUE(w.wait_for_rows(20)) << w.says();
+  fs::remove_all(w / "out");
+  EXPECT_EQ(Workplace::finish(run), 0) << w.says();
+  EXPECT_TRUE(says("training.output_dir: out was removed during the run; it is made again")) << w.says();
+  EXPECT_TRUE(says("out/log.jsonl: was removed during the run")) << w.says();
+  EXPECT_TRUE(contents(w / kResult) == contents(w / "calm/adapter_model.safetensors"));
+  EXPECT_TRUE(fs::exists(w / "out/run.json"));
+  EXPECT_EQ(w.run({"checkpoint", "verify", "out"}), 0) << w.says();
+}
+
+TEST_F(RunInTrouble, ASignalSavesAndTheRunGoesOn) {
+  for (const bool two_ranks : {false, true}) {
+    Words words{
+        "train",      "--config", "run.json", "training.max_steps=1000000", "checkpointing.save_strategy=no",
+        "--overwrite"};
+    if (two_ranks) words.insert(words.begin(), {"launch", "-n", "2"});
+    fs::remove_all(w / "out");
+    const pid_t run = w.start(words);
+    ASSERT_TRUE(w.wait_for_rows(2)) << w.says();
+    kill(run, SIGUSR2);
+    ASSERT_TRUE(comes_to_hold(120, [&] { return says("SIGUSR2: finishing this step") && saved(); }))
+        << w.says();
+    const std::size_t before = rows(w / "out/log.jsonl").size();
+    EXPECT_TRUE(w.wait_for_rows(before + 2)) << w.says();
+    kill(run, SIGTERM);
+    EXPECT_EQ(Workplace::finish(run), 75) << w.says();
+    EXPECT_EQ(w.run({"checkpoint", "verify", "out"}), 0) << w.says();
+  }
+}
+
+TEST_F(RunInTrouble, ACheckpointTooManyIsRemovedWhenTheRunIsResumed) {
+  ASSERT_EQ(w.train(), 0) << w.says();
+  ASSERT_TRUE(fs::exists(w / "out/checkpoint-2"));
+  ASSERT_EQ(w.train({kAuto, "checkpointing.save_total_limit=1"}), 0) << w.says();
+  EXPECT_FALSE(fs::exists(w / "out/checkpoint-2"));
+  EXPECT_TRUE(fs::exists(w / "out/checkpoint-4"));
+}
+
+TEST_F(RunInTrouble, CheckpointsAreListedAndPruned) {
+  ASSERT_EQ(w.train({"training.max_steps=6"}), 0) << w.says();
+  ASSERT_EQ(w.run({"checkpoint", "list", "out", "--json"}), 0) << w.says();
+  const Json all = Json::parse(contents(w / "stdout"));
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_EQ(all[1]["step"], 4);
+  EXPECT_EQ(all[1]["loss"], rows(w / "out/log.jsonl")[3]["loss"]);
+  EXPECT_TRUE(all[1]["fault"].is_null());
+  fs::resize_file(w / "out/checkpoint-4/adapter_model.safetensors", 3);
+  ASSERT_EQ(w.run({"checkpoint", "list", "out"}), 0) << w.says();
+  EXPECT_NE(contents(w / "stdout").find("damaged"), std::string::npos) << contents(w / "stdout");
+  ASSERT_EQ(w.run({"checkpoint", "prune", "out", "--keep", "1", "--dry-run"}), 0) << w.says();
+  EXPECT_TRUE(fs::exists(w / "out/checkpoint-2"));
+  ASSERT_EQ(w.run({"checkpoint", "prune", "out", "--keep", "1"}), 0) << w.says();
+  EXPECT_FALSE(fs::exists(w / "out/checkpoint-2"));
+  EXPECT_FALSE(fs::exists(w / "out/checkpoint-4"));
+  EXPECT_TRUE(fs::exists(w / "out/checkpoint-6"));
+  EXPECT_EQ(w.run({"checkpoint", "list", "model"}), 4);
+  EXPECT_TRUE(says("model: there is no checkpoint")) << w.says();
+}
+
+TEST_F(RunInTrouble, ASweepTriesKilledRunsAgain) {
+  const Words words{"sweep",
+                    "--config",
+                    "run.json",
+                    R"(sweep.grid={"training.seed": [1, 2]})",
+                    "training.max_steps=400",
+                    "checkpointing.save_strategy=no"};
+  const pid_t sweep = w.start(words);
+  ASSERT_TRUE(waits_for("out/seed=1/log.jsonl"));
+  for (const pid_t p : processes_in(w / "."))
+    if (p != sweep) kill(p, SIGKILL);
+  EXPECT_EQ(Workplace::finish(sweep), 128 + SIGKILL) << w.says();
+  EXPECT_TRUE(says("no result of 1 run; the same command tries again")) << w.says();
+  const auto second = fs::last_write_time(w / "out/seed=2/log.jsonl");
+  EXPECT_EQ(w.run(words), 0) << w.says();
+  EXPECT_TRUE(says("2 of 2 runs")) << w.says();
+  EXPECT_EQ(fs::last_write_time(w / "out/seed=2/log.jsonl"), second);
+}
+
+}  // namespace
+}  // namespace ft::test
