@@ -39,6 +39,7 @@ THIRD_PARTY = {
     "tests": "gtest nlohmann immintrin.h",
     "tests/app/hub/hub_server.cpp": "httplib.h",
     "tests/engine/cuda/nccl_abi.cpp": "nccl.h",
+    "tests/crash/file_calls.cpp": "linux/filter.h linux/seccomp.h",
     "tests/life/files/file_faults.cpp": "liburing.h",
 }
 PROGRAMS = ("bench/", "tests/")  # may include everything

@@ -50,7 +50,8 @@ void set_homes(ZeroOptions& options, const RunConfig& config) {
   options.delayed = z.offload_optimizer.delayed_update;
   options.states_home = home_of(z.offload_optimizer, "offload_optimizer", gpu || options.delayed);
   const TrainingConfig& t = config.training;
-  const bool norm_first = t.max_grad_norm > 0 || t.fp16;  // the update has to wait for the norm
+  // The update has to wait for the norm.
+  const bool norm_first = t.max_grad_norm > 0 || t.fp16 || t.on_nonfinite == OnNonFinite::skip;
   options.early = options.states_home.home != Home::device && (gpu || options.delayed || !norm_first);
   if (options.params_home.home == Home::device && options.states_home.home == Home::device) return;
   options.window =

@@ -30,8 +30,9 @@ using From = decltype(TrainingConfig::resume_from_checkpoint);
 
 // Folders and files of a run that --overwrite replaces, in addition to its result.
 constexpr std::array kFolders{"runs", "csv", "wandb", "mlruns", "ema", "critic"};
-constexpr std::array kFiles{"log.jsonl",   "trainer_state.json", "loss.svg",       "deepspeed.json",
-                            "report.html", "samples.json",       "rollouts.jsonl", "reward_command.log"};
+constexpr std::array kFiles{"log.jsonl",      "trainer_state.json", "loss.svg",
+                            "deepspeed.json", "report.html",        "samples.json",
+                            "rollouts.jsonl", "reward_command.log", "nonfinite.jsonl"};
 
 bool is_one_of(const auto& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -220,8 +221,8 @@ void RunFolder::prune() const {
   if (checkpoint() && newest && most) prune_checkpoints(folder_, *most, spared_);
 }
 
-// Moves the old run away: otherwise a resumed run could continue from its checkpoints. If the disk has no room
-// for both, removes it at once. Returns a note.
+// Moves the old run away: otherwise a resumed run could continue from its checkpoints. If the disk has no
+// room for both, removes it at once. Returns a note.
 std::string RunFolder::move_run_away(const DiskNeeds& needs) const {
   const std::vector<fs::path> parts = parts_of_run(folder_);
   std::int64_t freed = bytes_of(replaced_run(folder_));

@@ -21,8 +21,8 @@ struct Resumed {
   Changes changes;                   // changes since the checkpoint; set on the root
 };
 
-// Throws UserError (config) if training.output_dir is inside a file, may not be written, or is the folder of a
-// model that the run reads.
+// Throws UserError (config) if training.output_dir is inside a file, may not be written, or is the folder of
+// a model that the run reads.
 void require_place(const RunConfig&);
 
 class RunFolder {

@@ -18,6 +18,7 @@
 #include "app/train/checkpoints/best_checkpoint.h"
 #include "app/train/eva.h"
 #include "app/train/next_commands.h"
+#include "app/train/nonfinite_rows.h"
 #include "app/train/observers.h"
 #include "app/train/reference.h"
 #include "app/train/replaced_run.h"
@@ -27,7 +28,9 @@
 #include "app/train/run_header.h"
 #include "app/train/trainer_parts.h"
 #include "engine/files/checkpoint_folder.h"
+#include "engine/files/file.h"
 #include "engine/ranks/together.h"
+#include "engine/train/reports/spikes.h"
 
 namespace ft {
 namespace {
@@ -231,6 +234,9 @@ std::unique_ptr<Reports> reports_of(Run& run, const DiskNeeds& needs, const Trai
     all = make_reports(screen, config.logging, config.training.output_dir);
     all->add(std::make_unique<RoomWatch>(*all, config.training.output_dir, needs));
     all->add(std::make_unique<ForgetReplaced>(config.training.output_dir, *all));
+    all->add(std::make_unique<Spikes>(*all));
+    all->add(std::make_unique<NonFiniteRows>(join_path(config.training.output_dir, "nonfinite.jsonl"),
+                                             run.data.batches(), run.data.tokenizer, *all));
   }
   write_rollouts(run, state, *all);
   for (auto& observer : run.take_observers()) all->add(std::move(observer));
@@ -284,13 +290,13 @@ Exit train(const TrainArgs& args) {
   const Resumed resumed = folder.resume(checkpoints, state, head);
   require_same(*engine.comm, state.step, "the step to resume from");
   const DiskNeeds needs = disk_needs_of(run.config, head, checkpoints, *files);
+  Signals signals(run.config.checkpointing.save_on_signal, acknowledgement(run, screen));
   const std::string replaced = folder.create(needs, run.data.written, given.deepspeed.get());
   require_one_folder(*engine.comm, run.config.training.output_dir);
   const auto reports = reports_of(run, needs, state, screen);
   begin(given, *reports, head, resumed, run);
   if (!replaced.empty()) reports->note(replaced);
   answer_before(predictions.get(), run, head);
-  Signals signals(run.config.checkpointing.save_on_signal, acknowledgement(run, screen));
   Trainer trainer(parts_of(run, folder, checkpoints, predictions.get(), signals, *reports),
                   run.config.train());
   const std::int64_t first_tokens = state.tokens_seen;

@@ -122,25 +122,27 @@ StepScalars scalars_from_json(const JsonObject& j) {
 }
 
 Json to_json(const TrainState& s) {
-  return {{"step", s.step},
-          {"tokens_seen", s.tokens_seen},
-          {"loss_sum", s.loss_sum},
-          {"loss_targets", s.loss_targets},
-          {"column_sums", s.column_sums},
-          {"objective", s.objective},
-          {"run_loss_sum", s.run_loss_sum},
-          {"run_loss_targets", s.run_loss_targets},
-          {"flops", s.flops},
-          {"best", s.best ? Json(*s.best) : Json(nullptr)},
-          {"best_step", s.best_step},
-          {"evaluations_since_best", s.evaluations_since_best},
-          {"loss_scaler", to_json(s.loss_scaler)},
-          {"skipped_steps", s.skipped_steps},
-          {"plateau", to_json(s.evaluated_rate)},
-          {"delayed", to_json(s.delayed)},
-          {"batches_per_epoch", s.batches_per_epoch},
-          {"accumulation", s.accumulation},
-          {"sources", s.sources}};
+  Json j = {{"step", s.step},
+            {"tokens_seen", s.tokens_seen},
+            {"loss_sum", s.loss_sum},
+            {"loss_targets", s.loss_targets},
+            {"column_sums", s.column_sums},
+            {"objective", s.objective},
+            {"run_loss_sum", s.run_loss_sum},
+            {"run_loss_targets", s.run_loss_targets},
+            {"flops", s.flops},
+            {"best", s.best ? Json(*s.best) : Json(nullptr)},
+            {"best_step", s.best_step},
+            {"evaluations_since_best", s.evaluations_since_best},
+            {"loss_scaler", to_json(s.loss_scaler)},
+            {"skipped_steps", s.skipped_steps},
+            {"plateau", to_json(s.evaluated_rate)},
+            {"delayed", to_json(s.delayed)},
+            {"batches_per_epoch", s.batches_per_epoch},
+            {"accumulation", s.accumulation},
+            {"sources", s.sources}};
+  if (s.nonfinite_steps > 0) j["nonfinite_steps"] = s.nonfinite_steps;
+  return j;
 }
 
 TrainState from_json(const JsonObject& j) {
@@ -159,6 +161,7 @@ TrainState from_json(const JsonObject& j) {
   s.evaluations_since_best = j.integer("evaluations_since_best", 0);
   if (j.has("loss_scaler")) s.loss_scaler = scaler_from_json(j.object("loss_scaler"));
   s.skipped_steps = j.integer_or("skipped_steps", 0, 0);
+  s.nonfinite_steps = j.integer_or("nonfinite_steps", 0, 0);
   if (j.has("plateau")) s.evaluated_rate = evaluated_rate_from_json(j.object("plateau"));
   if (j.has("delayed")) s.delayed = scalars_from_json(j.object("delayed"));
   s.batches_per_epoch = j.integer("batches_per_epoch", 1);

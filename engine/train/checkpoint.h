@@ -40,7 +40,8 @@ struct TrainState {
   std::int64_t best_step = 0;
   std::int64_t evaluations_since_best = 0;
   std::optional<LossScaler::State> loss_scaler;        // fp16
-  std::int64_t skipped_steps = 0;                      // part of `step`; fp16
+  std::int64_t skipped_steps = 0;                      // part of `step`: without an update
+  std::int64_t nonfinite_steps = 0;                    // part of skipped_steps: training.on_nonfinite
   std::optional<EvaluatedRate::State> evaluated_rate;  // reduce_lr_on_plateau, greedy
   // Scalars for applying the last step's gradients in the next step; none: they have been applied.
   std::optional<StepScalars> delayed;

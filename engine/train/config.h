@@ -35,6 +35,13 @@ constexpr auto words(Resume) {
   return to_words<Resume>({{none, "false"}, {newest, "true"}, {newest_if_any, "auto"}});
 }
 
+// The end of a step whose loss or gradient is not finite: the run ends, or the step is skipped.
+enum class OnNonFinite : std::uint8_t { stop, skip };
+constexpr auto words(OnNonFinite) {
+  using enum OnNonFinite;
+  return to_words<OnNonFinite>({{stop, "stop"}, {skip, "skip"}});
+}
+
 // Activations of a block that are kept for its backward pass: all, its input only, or its input on the host.
 enum class Checkpointing : std::uint8_t { off, on, offload };
 constexpr auto words(Checkpointing) {
@@ -120,6 +127,8 @@ struct TrainingConfig {
   double adam_epsilon = 1e-8;
   bool adam_w_mode = true;
   double max_grad_norm = 1;
+  OnNonFinite on_nonfinite = OnNonFinite::stop;
+  std::int64_t max_nonfinite_steps = 10;
   double label_smoothing_factor = 0;
   std::optional<bool> bf16;  // empty: auto
   bool fp16 = false;
@@ -196,6 +205,11 @@ struct TrainingConfig {
       "adamw: false adds the weight decay to the gradient, as torch.optim.Adam does.");
     f("max_grad_norm", max_grad_norm, "Clip gradients to this norm; 0: never.", at_least(0),
       aka({"gradient_clipping"}));
+    f("on_nonfinite", on_nonfinite,
+      "A step whose loss or gradient is not finite: stop (exit 7), or skip it and go on. Its samples are "
+      "written into nonfinite.jsonl.");
+    f("max_nonfinite_steps", max_nonfinite_steps,
+      "With skip: the most steps of a run that are skipped; one more ends it (exit 7).", at_least(1));
     f("label_smoothing_factor", label_smoothing_factor,
       "Fraction of the target spread over all tokens; in training only, not in eval_loss and perplexity.",
       at_least(0), below(1));

@@ -207,7 +207,7 @@ Trainer::Step Trainer::step(TrainState& state) {
   if (p_.others.critic) s.critic_norm = p_.others.critic.store->grad_norm(taken + 1) / s.loss_scale;
   p_.store.stepping().finish_early();
   // A forward pass that overflows cannot be repaired by a loss scale.
-  if (!std::isfinite(s.loss_sum) || (!scaler_ && !s.finite())) explain_not_finite(s);
+  if (!std::isfinite(s.loss_sum) || (!scaler_ && !s.finite())) refuse_or_skip(state, s);
   update(state, s, taken);
   return s;
 }
@@ -223,9 +223,10 @@ StepScalars Trainer::scalars_of(const Step& s, std::int64_t taken) const {
 // Returns the update to make during the backward pass: the last step's delayed update, else this step's if
 // its gradient norm, which is known only at the end, is not needed.
 std::optional<EarlyStep> Trainer::early(const TrainState& state, const Step& s, std::int64_t taken) const {
+  const TrainingConfig& t = config_.training;
   if (state.delayed) return early_step(*optimizer_, *state.delayed, true);
-  if (!p_.store.stepping().steps_early() || delays(s) || scaler_ || config_.training.max_grad_norm > 0)
-    return {};
+  const bool norm_first = scaler_ || t.max_grad_norm > 0 || t.on_nonfinite == OnNonFinite::skip;
+  if (!p_.store.stepping().steps_early() || delays(s) || norm_first) return {};
   return early_step(*optimizer_, scalars_of(s, taken), false);
 }
 
@@ -233,7 +234,7 @@ std::optional<EarlyStep> Trainer::early(const TrainState& state, const Step& s, 
 void Trainer::update(TrainState& state, const Step& s, std::int64_t taken) {
   const bool previous = state.delayed.has_value();
   state.delayed.reset();
-  const bool skipped = scaler_ && skips(state, s);
+  const bool skipped = s.nonfinite || (scaler_ && skips(state, s));
   StepScalars scalars = scalars_of(s, taken);
   scalars.grad_scale = clip_coefficient(s.grad_norm, config_.training.max_grad_norm) / s.loss_scale;
   if (!skipped && delays(s)) state.delayed = scalars;
@@ -261,6 +262,22 @@ bool Trainer::skips(TrainState& state, const Step& s) {
   p_.report.note(str("step ", s.index + 1, " is skipped: its gradients overflow float16 at a loss scale of ",
                      scale_text(s.loss_scale), "; the next has ", scale_text(scaler_->scale())));
   return true;
+}
+
+// Reports the step; then skips it, by training.on_nonfinite, or ends the run. All ranks have the same loss
+// and the same norm.
+void Trainer::refuse_or_skip(TrainState& state, Step& s) {
+  const TrainingConfig& t = config_.training;
+  p_.report.nonfinite({s.index + 1, s.epoch, s.begin, s.end, s.loss_sum, s.grad_norm});
+  if (t.on_nonfinite == OnNonFinite::stop || state.nonfinite_steps >= t.max_nonfinite_steps)
+    explain_not_finite(s);
+  s.nonfinite = true;
+  ++state.nonfinite_steps;
+  ++state.skipped_steps;
+  p_.report.warning(str("step ", s.index + 1,
+                        " is skipped: ", std::isfinite(s.loss_sum) ? "its gradient" : "its loss",
+                        " is not finite; training.max_nonfinite_steps allows ",
+                        t.max_nonfinite_steps - state.nonfinite_steps, " more"));
 }
 
 // Runs the step again under a tracer that checks every result, and ends the run with the first result that is
@@ -291,7 +308,7 @@ void Trainer::explain_not_finite(const Step& s) {
 void Trainer::log(TrainState& state, const Step& s) {
   StepRow row{.step = state.step,
               .epoch = epoch_of(state.step),
-              .loss = s.targets ? s.loss_sum / static_cast<double>(s.targets) : NAN,
+              .loss = s.targets && !s.nonfinite ? s.loss_sum / static_cast<double>(s.targets) : NAN,
               .learning_rate = s.rate,
               .grad_norm = s.grad_norm,
               .tokens_per_second = static_cast<double>(row_tokens_) / std::max(row_seconds_, 1e-9),
@@ -307,6 +324,8 @@ void Trainer::log(TrainState& state, const Step& s) {
     const Phases::Seconds now = p_.context.ops.phases().seconds();
     row.columns = wall_clock(std::exchange(row_phases_, now), now);
   }
+  if (state.nonfinite_steps > 0)
+    row.columns.emplace_back("nonfinite_steps", static_cast<double>(state.nonfinite_steps));
   if (p_.comm.size() > 1) row.columns.emplace_back("sent_per_step", static_cast<double>(sent_));
   if (p_.columns)
     for (auto& column : p_.columns(state.step)) row.columns.push_back(std::move(column));
@@ -400,6 +419,13 @@ void Trainer::save(TrainState& state) {
   }
 }
 
+// Adds a step's loss and columns to the sums of the next row and of the run.
+void Trainer::add_losses(TrainState& state, const Step& s) {
+  add_to(state.column_sums, s.columns);
+  for (double* sum : {&state.loss_sum, &state.run_loss_sum}) *sum += s.loss_sum;
+  for (std::int64_t* n : {&state.loss_targets, &state.run_loss_targets}) *n += s.targets;
+}
+
 // Returns the same on all ranks if any rank was asked, so that all save or stop at the same step.
 Trainer::Asked Trainer::asked() {
   Ctx& c = p_.context;
@@ -433,9 +459,7 @@ Ending Trainer::run(TrainState& state) {
     row_tokens_ += s.tokens;
     ++state.step;
     state.tokens_seen += s.tokens;
-    add_to(state.column_sums, s.columns);
-    for (double* sum : {&state.loss_sum, &state.run_loss_sum}) *sum += s.loss_sum;
-    for (std::int64_t* n : {&state.loss_targets, &state.run_loss_targets}) *n += s.targets;
+    if (!s.nonfinite) add_losses(state, s);
     state.flops += p_.flops_per_token * static_cast<double>(s.tokens);
     log(state, s);
 

@@ -87,6 +87,7 @@ class Trainer {
     double critic_norm = 0;       // gradient norm of the critic, which grad_norm does not include
     double loss_scale = 1;        // factor of its gradients; fp16 only
     bool early = false;           // units are stepped during its backward pass
+    bool nonfinite = false;       // it is skipped because its loss or gradient is not finite
     std::vector<double> columns;  // the objective's columns, see ColumnMeans
     // Returns true if the gradients are finite.
     bool finite() const { return std::isfinite(grad_norm) && std::isfinite(critic_norm); }
@@ -103,14 +104,16 @@ class Trainer {
   std::optional<EarlyStep> early(const TrainState&, const Step&, std::int64_t taken) const;
   void update(TrainState&, const Step&, std::int64_t taken);
   void step_critic(const Step&, std::int64_t taken);
-  bool skips(TrainState&, const Step&);   // fp16: gradients overflow, and the scale is changed
-  std::int64_t batches_per_step() const;  // of all ranks
+  bool skips(TrainState&, const Step&);     // fp16: gradients overflow, and the scale is changed
+  void refuse_or_skip(TrainState&, Step&);  // a loss or gradient that is not finite
+  std::int64_t batches_per_step() const;    // of all ranks
   std::int64_t rounds_of(std::int64_t micro_batches) const;
   Step batches_of(std::int64_t index) const;
   double accumulate(Ctx&, const Step&);
   enum class Asked : std::uint8_t { nothing, save, stop };
   Asked asked();  // on any rank
   [[noreturn]] void explain_not_finite(const Step&);
+  static void add_losses(TrainState&, const Step&);
   void log(TrainState&, const Step&);
   bool evaluate_and_judge(TrainState&);  // returns true if this is the best so far
   void save(TrainState&);

@@ -199,8 +199,8 @@ class CommandInTrouble : public testing::TestWithParam<Scene> {
   }
 
  private:
-  // A failed call ends the command with a reason that a person understands, or with success; a short write and
-  // an interrupted call are no failures.
+  // A failed call ends the command with a reason that a person understands, or with success; a short write
+  // and an interrupted call are no failures.
   static void expect_honest_end(const Kind& kind, const Outcome& met, const Workplace& w) {
     EXPECT_EQ(w.says().find("internal error"), std::string::npos) << w.says();
     if (kind.fault == Fault::error) {

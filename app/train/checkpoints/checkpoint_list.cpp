@@ -27,8 +27,8 @@ struct Listed {
   std::string fault;  // empty: none
 };
 
-// Reads the step of the best evaluation, and (when given) the last losses, from a trainer_state.json. Returns 0
-// and leaves the losses if there is no such file.
+// Returns the step of the best evaluation in a trainer_state.json, and writes the last losses where pointers
+// are given. Returns 0 if there is no such file.
 std::int64_t read_state(const std::string& file, double* loss, double* eval_loss) {
   if (!path_exists(file)) return 0;
   const JsonObject state = JsonObject::read(file);

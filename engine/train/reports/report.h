@@ -41,6 +41,12 @@ struct StepRow {
   Measures columns = {};                            // only in some runs, such as wall_clock/forward
 };
 
+// A step whose loss or gradient is not finite, and the micro-batches [begin, end) of its epoch.
+struct NonFiniteStep {
+  std::int64_t step = 0, epoch = 0, begin = 0, end = 0;
+  double loss = 0, grad_norm = 0;
+};
+
 struct EvalRow {
   std::int64_t step = 0;
   double epoch = 0;
@@ -190,6 +196,8 @@ class Report {
   virtual void saving(std::int64_t /*step*/, const std::filesystem::path& /*folder*/) {}
   // Called when a checkpoint is complete on disk.
   virtual void saved(std::int64_t /*step*/, double /*seconds*/, const std::filesystem::path&) {}
+  // Called for a step whose loss or gradient is not finite, before the run ends or the step is skipped.
+  virtual void nonfinite(const NonFiniteStep&) {}
   virtual void note(const std::string&) {}
   virtual void warning(const std::string&) {}
   virtual void end(const Summary&) {}
@@ -229,6 +237,9 @@ class Reports final : public Report {
   }
   void saved(std::int64_t step, double seconds, const std::filesystem::path& path) override {
     for (auto& r : all_) r->saved(step, seconds, path);
+  }
+  void nonfinite(const NonFiniteStep& step) override {
+    for (auto& r : all_) r->nonfinite(step);
   }
   void note(const std::string& text) override {
     for (auto& r : all_) r->note(text);

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -176,6 +177,34 @@ TEST(Pages, ExamplesOfOptimizersAreFine) {
     const Outcome o = run({"validate", "--config", folder.write("run.json", settings.dump())});
     EXPECT_EQ(o.code, 0) << block << o.err;
   }
+}
+
+// Returns "Suite.Name" of every test in the sources below tests/.
+std::vector<std::string> names_of_tests() {
+  std::vector<std::string> all;
+  const std::regex test(R"(TEST(?:_F|_P)?\((\w+),\s*(?:DISABLED_)?(\w+)\))");
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source_path("tests"))) {
+    if (!entry.path().string().ends_with("_test.cpp")) continue;
+    const std::string text = read_file(entry.path().string(), 1 << 20);
+    for (std::sregex_iterator m(text.begin(), text.end(), test), end; m != end; ++m)
+      all.push_back((*m)[1].str() + "." + (*m)[2].str());
+  }
+  return all;
+}
+
+TEST(PageOfReliability, NamesTestsThatExist) {
+  const std::vector<std::string> tests = names_of_tests();
+  const std::string page = read_file(source_path("docs/reliability.md"), 1 << 20);
+  const std::regex named(R"(`([A-Z]\w+\.\w*)(\*?)`)");
+  int names = 0;
+  for (std::sregex_iterator m(page.begin(), page.end(), named), end; m != end; ++m, ++names) {
+    const std::string name = (*m)[1];
+    const bool begins = (*m)[2].length() > 0;
+    EXPECT_TRUE(std::any_of(tests.begin(), tests.end(), [&](const std::string& t) {
+      return begins ? t.starts_with(name) : t == name;
+    })) << name;
+  }
+  EXPECT_GT(names, 15);
 }
 
 }  // namespace

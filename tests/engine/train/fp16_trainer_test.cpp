@@ -1,5 +1,6 @@
-// The Trainer in fp16 with a model of one vector, whose gradients overflow in steps that the test chooses. On
-// all ranks the result is as if these steps had not existed, except for the loss scale.
+// Steps that the Trainer skips, with a model of one vector, whose gradients overflow in steps that the test
+// chooses: in fp16, and by training.on_nonfinite. On all ranks the result is as if these steps had not existed,
+// except for the loss scale.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -64,12 +65,16 @@ struct Setting {
   std::string output = "/nowhere", resume = {};
   std::int64_t max_shard_bytes = kMaxShardBytes;
   LossScaling scaling = {};
+  bool fp16 = true;
+  OnNonFinite on_nonfinite = OnNonFinite::stop;
 };
 
 // Trains on one rank and returns its results.
 Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   TrainConfig config;
-  config.training.fp16 = true;
+  config.training.fp16 = run.fp16;
+  config.training.on_nonfinite = run.on_nonfinite;
+  config.training.max_nonfinite_steps = 3;
   config.training.loss_scaling = run.scaling;
   config.training.num_train_epochs = 1;
   config.training.learning_rate = 0.05;
@@ -122,6 +127,52 @@ std::vector<Course> run_all(const Setting& run) {
     all[static_cast<std::size_t>(comm.rank())] = run_rank(run, ops, comm);
   }));
   return all;
+}
+
+Setting skipping(std::vector<std::int32_t> ids) {
+  return {.ids = std::move(ids), .fp16 = false, .on_nonfinite = OnNonFinite::skip};
+}
+
+TEST(NonFinite, ASkippedStepHasNeverBeenOnAnyRank) {
+  for (const int ranks : {1, 2})
+    for (const int stage : {0, 1, 2, 3}) {
+      // Steps 3 and 5 (from 0) have gradients, and step 6 a loss, that are not finite, on the last rank only.
+      Setting run = skipping(numbers(20 * ranks));
+      run.ranks = ranks, run.stage = stage;
+      Setting without = run;
+      for (const std::int32_t step : {3, 5, 6}) {
+        (step == 6 ? run.happenings.no_loss : run.happenings.overflow).insert((step + 1) * ranks - 1);
+        for (int r = 0; r < ranks; ++r) std::erase(without.ids, step * ranks + r);
+      }
+      const std::vector<Course> got = run_all(run), want = run_all(without);
+      for (std::size_t r = 0; r < got.size(); ++r) {
+        EXPECT_EQ(got[r].weights, want[r].weights) << ranks << " ranks, stage " << stage;
+        EXPECT_EQ(got[r].state.nonfinite_steps, 3);
+        EXPECT_TRUE(std::isfinite(got[r].state.run_loss_sum));
+      }
+    }
+}
+
+TEST(NonFinite, StepsAreCountedAcrossAResumption) {
+  const TempFolder folder;
+  Setting run = skipping(numbers(20));
+  run.happenings.overflow = {2, 4, 9};
+  run.output = folder.path(), run.save_steps = 5;
+  const Course whole = run_all(run)[0];
+  Setting rest = run;
+  rest.resume = folder / "checkpoint-5", rest.output = "/nowhere", rest.save_steps = 1000;
+  const Course resumed = run_all(rest)[0];
+  EXPECT_EQ(resumed.weights, whole.weights);
+  EXPECT_EQ(resumed.state.nonfinite_steps, 3);
+  rest.happenings.overflow.insert(12);
+  EXPECT_THROW(run_all(rest), UserError);  // one too many
+}
+
+TEST(NonFinite, AStepEndsTheRunUnlessItIsToBeSkipped) {
+  Setting run = skipping(numbers(20));
+  run.happenings.overflow = {2};
+  run.on_nonfinite = OnNonFinite::stop;
+  EXPECT_THROW(run_all(run), UserError);
 }
 
 TEST(Fp16Trainer, ASkippedStepHasNeverBeenOnAnyRank) {

@@ -101,6 +101,30 @@ TEST_F(RunInTrouble, ASignalSavesAndTheRunGoesOn) {
   }
 }
 
+TEST_F(RunInTrouble, ASecondCtrlCEndsARunAtOnce) {
+  const std::string samples = contents(w / "train.jsonl");
+  for (int copy = 0; copy < 400; ++copy) std::ofstream(w / "train.jsonl", std::ios::app) << samples;
+  for (const bool two_ranks : {false, true}) {
+    // A step of seconds, so that the first signal is not yet obeyed when the second comes.
+    Words words{"train",
+                "--config",
+                "run.json",
+                "training.per_device_train_batch_size=1",
+                "training.gradient_accumulation_steps=9000",
+                "--overwrite"};
+    if (two_ranks) words.insert(words.begin(), {"launch", "-n", "2"});
+    fs::remove_all(w / "out");
+    const pid_t run = w.start(words);
+    ASSERT_TRUE(waits_for("out/log.jsonl")) << w.says();
+    kill(run, SIGINT);
+    ASSERT_TRUE(w.wait_for_words("once more ends the run at once")) << w.says();
+    kill(run, SIGINT);
+    EXPECT_EQ(Workplace::finish(run), 128 + SIGINT) << w.says();
+    EXPECT_TRUE(nobody_left(w / "."));
+    EXPECT_TRUE(contents(w / "out/log.jsonl").empty());
+  }
+}
+
 TEST_F(RunInTrouble, ACheckpointTooManyIsRemovedWhenTheRunIsResumed) {
   ASSERT_EQ(w.train(), 0) << w.says();
   ASSERT_TRUE(fs::exists(w / "out/checkpoint-2"));
@@ -128,6 +152,17 @@ TEST_F(RunInTrouble, CheckpointsAreListedAndPruned) {
   EXPECT_TRUE(fs::exists(w / "out/checkpoint-6"));
   EXPECT_EQ(w.run({"checkpoint", "list", "model"}), 4);
   EXPECT_TRUE(says("model: there is no checkpoint")) << w.says();
+}
+
+TEST_F(RunInTrouble, ASampleOfAStepThatIsNotFiniteIsShown) {
+  const Words words{"finetuning_type=full", "training.learning_rate=1e30", "training.max_grad_norm=0",
+                    "training.optim=sgd"};
+  EXPECT_EQ(w.train(words), 7) << w.says();
+  const std::vector<Json> bad = rows(w / "out/nonfinite.jsonl");
+  ASSERT_EQ(bad.size(), 3u);  // the sequences of a micro-batch
+  EXPECT_EQ(bad[2]["sequence"], 2);
+  EXPECT_GT(bad[2]["input_ids"].size(), 1u);
+  EXPECT_EQ(bad[2]["step"], rows(w / "out/log.jsonl").size() + 1);
 }
 
 TEST_F(RunInTrouble, ASweepTriesKilledRunsAgain) {
