@@ -75,8 +75,8 @@ class RunFolder {
   bool root_, overwrite_;
   Written written_ = Written::unknown;
   std::vector<std::int64_t> spared_;  // steps of checkpoints that are not pruned
-  std::string deepspeed_;  // text of deepspeed.json; empty: there is none
-  bool replaces_ = false;  // the run replaces one in the folder
+  std::string deepspeed_;             // text of deepspeed.json; empty: there is none
+  bool replaces_ = false;             // the run replaces one in the folder
   FolderLock lock_;
   NewestCheckpoint found_;
   FileHashes sources_;  // set on the root

@@ -6,8 +6,9 @@
 
 namespace ft {
 
-// Warns of a step whose loss is above twice the median of the last 64 steps, and above it by more than ten times
-// their median distance from it (Hampel's test). Says nothing before 32 steps, and not again for 32 steps.
+// Warns of a step whose loss is above twice the median of the last 64 steps, and above it by more than ten
+// times their median distance from it (Hampel's test). Says nothing before 32 steps, and not again for 32
+// steps.
 class Spikes final : public Report {
  public:
   // `warned` hears of them, and outlives this object.

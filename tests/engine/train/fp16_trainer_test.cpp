@@ -1,6 +1,6 @@
 // Steps that the Trainer skips, with a model of one vector, whose gradients overflow in steps that the test
-// chooses: in fp16, and by training.on_nonfinite. On all ranks the result is as if these steps had not existed,
-// except for the loss scale.
+// chooses: in fp16, and by training.on_nonfinite. On all ranks the result is as if these steps had not
+// existed, except for the loss scale.
 #include <gtest/gtest.h>
 
 #include <cmath>
