@@ -48,7 +48,6 @@ OutputFolder::OutputFolder(const std::string& folder, bool overwrite, const std:
   }
   inside_ = path_exists(folder_) && must_stay(folder_);
   const std::string staged = inside_ ? join_path(folder_, "new") : folder_;
-  remove_leftovers(folder_of(staged), fs::path(staged).filename().string() + ".");
   staged_ = std::make_unique<StagedFolder>(staged);
 }
 

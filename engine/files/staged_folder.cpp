@@ -51,6 +51,7 @@ StagedFolder::StagedFolder(const std::string& given) : path_(without_slash(given
   std::error_code problem;
   fs::create_directories(folder_of(path), problem);
   if (problem) fail(folder_of(path), problem.value());
+  remove_leftovers(folder_of(path), fs::path(path).filename().string() + ".");
   for (int attempt = 0; lock_ < 0 && attempt < 8; ++attempt) {
     temporary_ = path + ".tmp-" + random_tag();
     if (::mkdir(temporary_.c_str(), 0777) != 0) {

@@ -1,6 +1,6 @@
 // A folder that gets its name only when it is complete: it is filled under a temporary name and then renamed.
-// If the process dies, the temporary folder remains, and remove_leftovers() deletes it later. A folder that
-// is being filled is locked.
+// If the process dies, the temporary folder remains, until the next StagedFolder of the same name or
+// remove_leftovers() deletes it. A folder that is being filled is locked.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +9,8 @@ namespace ft {
 
 class StagedFolder {
  public:
-  // Makes "GIVEN.tmp-ftXXXXXXXXXX", and its parent folder if that is missing. Ignores slashes at the end.
+  // Makes "GIVEN.tmp-ftXXXXXXXXXX", and its parent folder if that is missing; removes those that dead
+  // processes left. Ignores slashes at the end.
   explicit StagedFolder(const std::string& given);
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;
