@@ -37,6 +37,7 @@ THIRD_PARTY = {
     "lora/matching.cpp": "pcre2.h",
     "models": "nlohmann",
     "tests": "gtest nlohmann immintrin.h",
+    "tests/app/cli/hardening_test.cpp": "elf.h",
     "tests/app/hub/hub_server.cpp": "httplib.h",
     "tests/engine/cuda/nccl_abi.cpp": "nccl.h",
     "tests/crash/file_calls.cpp": "linux/filter.h linux/seccomp.h",
