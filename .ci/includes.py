@@ -12,7 +12,7 @@ POSIX = re.compile(r"^(sys/|netinet/|arpa/)|^(fcntl|unistd|sched|glob|netdb|time
 THIRD_PARTY = {
     "app": "nlohmann",
     "app/commands": "CLI",
-    "app/hub/http_client.cpp": "curl/curl.h",
+    "app/hub/curl_library.h": "curl/curl.h",
     "app/serve/http.cpp": "httplib.h",
     "bench": "nlohmann",
     "data": "nlohmann",

@@ -15,12 +15,19 @@ install(FILES ${made}/ft.fish DESTINATION share/fish/vendor_completions.d COMPON
 # Component local: where zsh looks in /usr/local.
 install(FILES ${made}/_ft DESTINATION share/zsh/site-functions COMPONENT local)
 
-# Component bundle: every library that is not the C library's, found beside the program (make dist). RPATH and not
-# RUNPATH, for these libraries look for each other too.
+# Component bundle: every library that is not the C library's, found beside the program (make dist), in a folder that
+# nobody else uses. RPATH and not RUNPATH, for these libraries look for each other too.
 target_link_options(ft PRIVATE -Wl,--disable-new-dtags)
-set_target_properties(ft PROPERTIES INSTALL_RPATH "$ORIGIN/../lib" BUILD_WITH_INSTALL_RPATH ON)  # never an empty path
-install(RUNTIME_DEPENDENCY_SET ft_needs COMPONENT bundle
-        PRE_EXCLUDE_REGEXES "^(ld-linux-x86-64|lib(c|m|dl|rt|pthread))\\.so")
+set_target_properties(ft PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/ft" BUILD_WITH_INSTALL_RPATH ON)  # never an empty path
+set(not_bundled "^(ld-linux-x86-64|lib(c|m|dl|rt|pthread|resolv))\\.so")
+install(RUNTIME_DEPENDENCY_SET ft_needs PRE_EXCLUDE_REGEXES ${not_bundled}
+        LIBRARY DESTINATION lib/ft COMPONENT bundle)
+# libcurl, which ft loads when it opens a connection (app/hub/curl_library.cpp), and its own libraries.
+find_file(LIBCURL libcurl.so.4 PATHS /usr/lib /usr/local/lib PATH_SUFFIXES ${CMAKE_LIBRARY_ARCHITECTURE} NO_DEFAULT_PATH)
+install(CODE "
+  file(GET_RUNTIME_DEPENDENCIES LIBRARIES \"${LIBCURL}\" RESOLVED_DEPENDENCIES_VAR needs PRE_EXCLUDE_REGEXES [[${not_bundled}]])
+  file(INSTALL \"${LIBCURL}\" \${needs} DESTINATION \"\${CMAKE_INSTALL_PREFIX}/lib/ft\" FOLLOW_SYMLINK_CHAIN)"
+  COMPONENT bundle)
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION . COMPONENT bundle)
 
 # Component debian: the package's own places. It depends on Debian's libraries, whose versions dpkg-shlibdeps finds.
@@ -39,5 +46,6 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "ca-certificates, libcurl4")  # for ft pull; found when they open a connection
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 include(CPack)

@@ -18,6 +18,7 @@
 #include <set>
 #include <sstream>
 
+#include "app/hub/http_client.h"
 #include "app/launch/launcher.h"
 #include "app/launch/own_host.h"
 #include "app/screen/format.h"
@@ -172,6 +173,15 @@ Finding limits() {
   return f;
 }
 
+// Looks for the library that opens connections to a hub.
+Finding hub_library() {
+  try {
+    return {.topic = "hub", .what = hub::http_library_version() + " fetches models"};
+  } catch (const UserError& e) {
+    return {Health::advice, "hub", "ft pull does not work here", e.what()};
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> addresses_of(const std::string& host, std::string* why) {
@@ -190,7 +200,7 @@ std::vector<std::string> addresses_of(const std::string& host, std::string* why)
 }
 
 Findings look_at_machine() {
-  return {processor(), memory(), gpus(), network(), own_name(), clock_of(), limits()};
+  return {processor(), memory(), gpus(), network(), hub_library(), own_name(), clock_of(), limits()};
 }
 
 }  // namespace ft

@@ -1,9 +1,11 @@
 #include "app/hub/client.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "app/hub/refusal.h"
 #include "engine/core/error.h"
+#include "engine/files/json.h"
 
 namespace ft::hub {
 namespace {
@@ -23,6 +25,16 @@ HttpSink limited(const std::string& url, std::size_t most, std::string* text = n
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+// Puts the message of a refusal's body, such as {"error": "..."}, into the head unless that has one.
+void explain(HttpHead& reply, const std::string& body) {
+  std::string& message = reply.fields["x-error-message"];
+  if (!message.empty()) return;
+  try {
+    message = JsonObject::parse(body, {"the answer"}).text("error");
+  } catch (const UserError&) {  // a page for browsers
+  }
 }
 
 // Returns the next address of a redirect.
@@ -61,36 +73,51 @@ std::string Client::file_url(const std::string& commit, const std::string& path)
              percent_encoded(path, "/"));
 }
 
-// Sends a request and follows redirects. For HEAD a redirect that describes the file is the answer.
-HttpHead Client::send(HttpRequest request, const HttpSink& sink) {
+HttpHead Client::send(HttpRequest request, const HttpSink& sink, const std::vector<int>& expected) {
   const std::string home = origin_of(access_.endpoint);
+  const bool reads = request.method == HttpMethod::get || request.method == HttpMethod::head;
   for (int hop = 0; hop <= kMostRedirects; ++hop) {
     const std::string at = origin_of(request.url);
     request.token = at == home ? access_.token : "";
-    const HttpSink ignored = limited(at, kMostIgnored);
+    std::string refused;
+    const HttpSink explained = limited(at, kMostIgnored, &refused);
     HttpHead reply;
     try {
       reply = http_.send(request, [&](const HttpHead& head, std::string_view part) {
-        (head.status == 200 || head.status == 206 ? sink : ignored)(head, part);
+        (head.status >= 200 && head.status < 300 ? sink : explained)(head, part);
       });
     } catch (const ConnectionFailed& e) {
       throw Trouble(str(at, ": ", e.what()));
     }
-    if (is_redirect(reply.status) && !(request.head && !reply.field("x-linked-etag").empty()))
+    if (reply.status >= 400) explain(reply, refused);
+    const bool describes = request.method == HttpMethod::head && !reply.field("x-linked-etag").empty();
+    if (is_redirect(reply.status) && !describes) {
+      if (!reads && reply.status != 307 && reply.status != 308)
+        throw UserError(Exit::input,
+                        str(at, ": redirects a request that changes something (", reply.status, ")"));
       request.url = next_url(request.url, reply);
-    else if (reply.status < 400 || (reply.status == 416 && request.from > 0))
+    } else if (reply.status < 400 || (reply.status == 416 && request.from > 0) ||
+               std::find(expected.begin(), expected.end(), reply.status) != expected.end()) {
       return reply;
-    else
+    } else {
       refuse(reply, at, at == home, access_, name_);
+    }
   }
   throw UserError(Exit::input, str(home, ": more than ", kMostRedirects, " redirects"));
+}
+
+std::string Client::ask(HttpRequest request) {
+  std::string text;
+  const HttpSink sink = limited(request.url, kMostListing, &text);
+  send(std::move(request), sink);
+  return text;
 }
 
 Listing Client::listing() {
   std::string text;
   const std::string url = api_url(name_.kind);
   try {
-    send({.url = url}, limited(url, kMostListing, &text));
+    text = ask({.url = url});
   } catch (const RepositoryMissing& missing) {
     const bool model = name_.kind == HubKind::model;
     if (!exists_as(model ? HubKind::dataset : HubKind::model)) throw;
@@ -116,7 +143,7 @@ bool Client::exists_as(HubKind kind) {
 
 RemoteFile Client::describe(const std::string& commit, const std::string& path) {
   const std::string url = file_url(commit, path);
-  const HttpHead reply = send({.head = true, .url = url}, limited(url, kMostIgnored));
+  const HttpHead reply = send({.method = HttpMethod::head, .url = url}, limited(url, kMostIgnored));
   const std::string& linked = reply.field("x-linked-etag");
   RemoteFile file{path, size_in(reply), name_of_etag(linked.empty() ? reply.field("etag") : linked)};
   if (file.size < 0 || file.size > kMostBytes || file.hash.empty())

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "app/hub/access.h"
 #include "app/hub/http_client.h"
@@ -29,13 +30,19 @@ class Client {
   // Throws like listing().
   int read(const std::string& commit, const std::string& path, std::int64_t from, const HttpSink& sink);
 
+  // Sends a request and follows redirects; for HEAD a redirect that describes the file is the answer. The
+  // sink takes the body of an answer that is no refusal. Returns the answer if its status is below 400 or
+  // among `expected`, with the hub's words in the field x-error-message. Throws like listing().
+  HttpHead send(HttpRequest, const HttpSink&, const std::vector<int>& expected = {});
+  // Returns the body of the answer to a request. Throws like listing().
+  std::string ask(HttpRequest);
+
   const Access& access() const { return access_; }
   const HubName& name() const { return name_; }
 
  private:
   std::string api_url(HubKind kind) const;
   std::string file_url(const std::string& commit, const std::string& path) const;
-  HttpHead send(HttpRequest request, const HttpSink& sink);
   bool exists_as(HubKind kind);
 
   const Access& access_;

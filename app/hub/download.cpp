@@ -93,7 +93,7 @@ class Download {
             refuse(str("the server sends more than its ", file_.size, " bytes"));
           part_.append(bytes);
           take(bytes);
-          f_.progress.received += std::ssize(bytes);
+          f_.progress.moved += std::ssize(bytes);
           if (part_.size() > farthest_) patience.progressed();
           farthest_ = std::max(farthest_, part_.size());
         });
@@ -138,16 +138,6 @@ class Download {
 };
 
 }  // namespace
-
-void Progress::note(const std::string& text) {
-  const std::lock_guard lock(mutex_);
-  notes_.push_back(text);
-}
-
-std::vector<std::string> Progress::take_notes() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(notes_, {});
-}
 
 void fetch(const Fetching& f, const RemoteFile& file) {
   const BlobLock lock(f.repository, file, f.stop, [&] {

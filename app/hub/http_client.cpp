@@ -1,14 +1,16 @@
 #include "app/hub/http_client.h"
 
-#include <curl/curl.h>
 #include <pthread.h>
 #include <signal.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <ctime>
 #include <exception>
+#include <utility>
 
+#include "app/hub/curl_library.h"
 #include "engine/core/error.h"
 #include "engine/core/lower_case.h"
 
@@ -16,26 +18,20 @@ namespace ft::hub {
 namespace {
 
 struct Free {
-  void operator()(CURL* c) const { curl_easy_cleanup(c); }
-  void operator()(CURLU* u) const { curl_url_cleanup(u); }
-  void operator()(curl_slist* l) const { curl_slist_free_all(l); }
+  void operator()(CURL* c) const { curl().easy_cleanup(c); }
+  void operator()(CURLU* u) const { curl().url_cleanup(u); }
+  void operator()(curl_slist* l) const { curl().slist_free_all(l); }
 };
 
 using Handle = std::unique_ptr<CURL, Free>;
 using Url = std::unique_ptr<CURLU, Free>;
 using List = std::unique_ptr<curl_slist, Free>;
 
-// Initialises the library once, before its first use.
-void initialise() {
-  static const CURLcode done = curl_global_init(CURL_GLOBAL_DEFAULT);
-  require(done == CURLE_OK, "libcurl");
-}
-
 std::string part_of(CURLU* url, CURLUPart part, unsigned int flags = 0) {
   char* text = nullptr;
-  if (curl_url_get(url, part, &text, flags) != CURLUE_OK) return "";
+  if (curl().url_get(url, part, &text, flags) != CURLUE_OK) return "";
   std::string copy = text;
-  curl_free(text);
+  curl().free(text);
   return copy;
 }
 
@@ -49,6 +45,8 @@ std::string trimmed(std::string_view text) {
 struct Exchange {
   const HttpSink& sink;
   const std::function<bool()>& stop;
+  const HttpBody& body;
+  std::int64_t sent = 0;  // bytes of the body
   HttpHead head{};
   std::exception_ptr failed{};
 
@@ -75,6 +73,26 @@ struct Exchange {
     }
   }
 };
+
+std::size_t on_send(char* to, std::size_t size, std::size_t count, void* pointer) {
+  auto& exchange = *static_cast<Exchange*>(pointer);
+  const auto room = static_cast<std::int64_t>(size * count);
+  const std::int64_t bytes = std::min(room, exchange.body.size - exchange.sent);
+  try {
+    if (bytes > 0) exchange.body.read(exchange.sent, to, bytes);
+  } catch (...) {
+    exchange.failed = std::current_exception();
+    return CURL_READFUNC_ABORT;
+  }
+  exchange.sent += bytes;
+  return static_cast<std::size_t>(bytes);
+}
+
+int on_seek(void* exchange, curl_off_t offset, int origin) {
+  if (origin != SEEK_SET) return CURL_SEEKFUNC_CANTSEEK;
+  static_cast<Exchange*>(exchange)->sent = offset;
+  return CURL_SEEKFUNC_OK;
+}
 
 std::size_t on_line(char* data, std::size_t size, std::size_t count, void* exchange) {
   static_cast<Exchange*>(exchange)->take_line({data, size * count});
@@ -115,49 +133,46 @@ class WithoutBrokenPipes {
 class CurlClient final : public HttpClient {
  public:
   explicit CurlClient(HttpOptions options) : options_(std::move(options)) {
-    initialise();
-    handle_.reset(curl_easy_init());
+    handle_.reset(curl().easy_init());
     require(handle_ != nullptr, "libcurl");
   }
 
   HttpHead send(const HttpRequest& request, const HttpSink& sink) override {
-    Exchange exchange{sink, options_.stop};
+    Exchange exchange{sink, options_.stop, request.body};
     std::array<char, CURL_ERROR_SIZE> detail{};
     const List fields = prepare(request, exchange, detail.data());
     const CURLcode code = [this] {
       const WithoutBrokenPipes quiet;
-      return curl_easy_perform(handle_.get());
+      return curl().easy_perform(handle_.get());
     }();
-    curl_easy_reset(handle_.get());  // keeps the connections; forgets the token and pointers of this call
+    curl().easy_reset(handle_.get());  // keeps the connections; forgets the token and pointers of this call
     if (exchange.failed) std::rethrow_exception(exchange.failed);
-    if (code != CURLE_OK) fail(code, detail[0] ? detail.data() : curl_easy_strerror(code));
+    if (code != CURLE_OK) fail(code, detail[0] ? detail.data() : curl().easy_strerror(code));
     return exchange.head;
   }
 
  private:
   template <class Value>
   void set(CURLoption option, Value value) {
-    require(curl_easy_setopt(handle_.get(), option, value) == CURLE_OK, "an option of libcurl");
+    require(curl().easy_setopt(handle_.get(), option, value) == CURLE_OK, "an option of libcurl");
   }
 
   List prepare(const HttpRequest& request, Exchange& exchange, char* detail) {
     set(CURLOPT_URL, request.url.c_str());
     set(CURLOPT_PROTOCOLS_STR, "http,https");
-    set(CURLOPT_NOBODY, request.head ? 1L : 0L);
+    set(CURLOPT_NOBODY, request.method == HttpMethod::head ? 1L : 0L);
+    prepare_body(request, exchange);
     set(CURLOPT_USERAGENT, "ft");
     if (request.from > 0) set(CURLOPT_RANGE, str(request.from, "-").c_str());
-    List fields;
-    if (!request.token.empty()) {
-      fields.reset(curl_slist_append(nullptr, ("Authorization: Bearer " + request.token).c_str()));
-      set(CURLOPT_HTTPHEADER, fields.get());
-    }
+    List fields = fields_of(request);
+    set(CURLOPT_HTTPHEADER, fields.get());
     set(CURLOPT_NOSIGNAL, 1L);
     set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(options_.connect_seconds));
     set(CURLOPT_LOW_SPEED_LIMIT, 1L);
     set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(options_.silent_seconds));
     // Refused if the call before found no host: its buffer, of this size, is still there.
-    curl_easy_setopt(handle_.get(), CURLOPT_BUFFERSIZE, 256L << 10);
+    curl().easy_setopt(handle_.get(), CURLOPT_BUFFERSIZE, 256L << 10);
     if (!options_.certificates.empty()) set(CURLOPT_CAINFO, options_.certificates.c_str());
     set(CURLOPT_ERRORBUFFER, detail);
     set(CURLOPT_HEADERFUNCTION, on_line);
@@ -168,6 +183,39 @@ class CurlClient final : public HttpClient {
     set(CURLOPT_XFERINFOFUNCTION, on_progress);
     set(CURLOPT_XFERINFODATA, &exchange);
     return fields;
+  }
+
+  // Returns the lines of the head. The body is sent at once: a server that says "100 Continue" first is not
+  // waited for.
+  static List fields_of(const HttpRequest& request) {
+    std::vector<std::string> lines = request.fields;
+    if (!request.token.empty()) lines.push_back("Authorization: Bearer " + request.token);
+    if (request.method == HttpMethod::post || request.method == HttpMethod::put)
+      lines.emplace_back("Expect:");
+    List fields;
+    for (const std::string& line : lines) {
+      curl_slist* longer = curl().slist_append(fields.get(), line.c_str());
+      require(longer != nullptr, "libcurl");
+      static_cast<void>(fields.release());
+      fields.reset(longer);
+    }
+    return fields;
+  }
+
+  void prepare_body(const HttpRequest& request, Exchange& exchange) {
+    if (request.method == HttpMethod::post) {
+      set(CURLOPT_POST, 1L);
+      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size));
+    } else if (request.method == HttpMethod::put) {
+      set(CURLOPT_UPLOAD, 1L);
+      set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(request.body.size));
+    } else {
+      return;
+    }
+    set(CURLOPT_READFUNCTION, on_send);
+    set(CURLOPT_READDATA, &exchange);
+    set(CURLOPT_SEEKFUNCTION, on_seek);
+    set(CURLOPT_SEEKDATA, &exchange);
   }
 
   [[noreturn]] void fail(CURLcode code, const std::string& why) const {
@@ -186,6 +234,13 @@ class CurlClient final : public HttpClient {
 
 }  // namespace
 
+HttpBody text_body(std::string text) {
+  const auto size = std::ssize(text);
+  return {size, [text = std::move(text)](std::int64_t at, char* to, std::int64_t bytes) {
+            std::memcpy(to, text.data() + at, static_cast<std::size_t>(bytes));
+          }};
+}
+
 const std::string& HttpHead::field(const std::string& name) const {
   static const std::string none;
   const auto found = fields.find(name);
@@ -197,17 +252,17 @@ std::unique_ptr<HttpClient> make_http_client(HttpOptions options) {
 }
 
 std::string resolved_url(const std::string& base, const std::string& location) {
-  const Url url(curl_url());
+  const Url url(curl().url());
   const unsigned int lenient = CURLU_URLENCODE;  // a Location may hold blanks
-  if (curl_url_set(url.get(), CURLUPART_URL, base.c_str(), 0) != CURLUE_OK ||
-      curl_url_set(url.get(), CURLUPART_URL, location.c_str(), lenient) != CURLUE_OK)
+  if (curl().url_set(url.get(), CURLUPART_URL, base.c_str(), 0) != CURLUE_OK ||
+      curl().url_set(url.get(), CURLUPART_URL, location.c_str(), lenient) != CURLUE_OK)
     return "";
   return part_of(url.get(), CURLUPART_URL);
 }
 
 std::string origin_of(const std::string& url) {
-  const Url parts(curl_url());
-  if (curl_url_set(parts.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return "";
+  const Url parts(curl().url());
+  if (curl().url_set(parts.get(), CURLUPART_URL, url.c_str(), 0) != CURLUE_OK) return "";
   const std::string port = part_of(parts.get(), CURLUPART_PORT, CURLU_NO_DEFAULT_PORT);
   return part_of(parts.get(), CURLUPART_SCHEME) + "://" + lower_case(part_of(parts.get(), CURLUPART_HOST)) +
          (port.empty() ? "" : ":" + port);
@@ -232,7 +287,7 @@ std::optional<double> retry_after(const std::string& field) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   if (!field.empty() && field.size() <= kMostDigits && std::all_of(field.begin(), field.end(), digit))
     return std::stod(field);
-  const time_t date = curl_getdate(field.c_str(), nullptr);
+  const time_t date = curl().getdate(field.c_str(), nullptr);
   if (date < 0) return std::nullopt;
   return std::max(0.0, std::difftime(date, std::time(nullptr)));
 }

@@ -1,4 +1,4 @@
-// HTTP requests. The only code that knows libcurl is http_client.cpp.
+// HTTP requests. Only http_client.cpp and curl_library know libcurl.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -8,14 +8,27 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace ft::hub {
 
+enum class HttpMethod : std::uint8_t { get, head, post, put };
+
+// The body of a POST or PUT. `read` copies a part of it, in order, or once more from a place before when a
+// connection has to be made again. An exception of it ends the request and is thrown by send().
+struct HttpBody {
+  std::int64_t size = 0;  // bytes
+  std::function<void(std::int64_t at, char* to, std::int64_t bytes)> read;
+};
+HttpBody text_body(std::string text);
+
 struct HttpRequest {
-  bool head = false;  // HEAD instead of GET
+  HttpMethod method = HttpMethod::get;
   std::string url;
-  std::string token;      // sent as "Authorization: Bearer"; empty: none
-  std::int64_t from = 0;  // first byte wanted, with a Range header; 0: all bytes without one
+  std::string token;                // sent as "Authorization: Bearer"; empty: none
+  std::int64_t from = 0;            // first byte wanted, with a Range header; 0: all bytes without one
+  std::vector<std::string> fields;  // further lines of the head: "Content-Type: application/json"
+  HttpBody body;                    // of POST and PUT
 };
 
 struct HttpHead {
@@ -52,8 +65,11 @@ struct HttpOptions {
 };
 
 // Returns a client for one thread. It keeps connections open between requests, and uses the proxies that
-// https_proxy, http_proxy, all_proxy and no_proxy name.
+// https_proxy, http_proxy, all_proxy and no_proxy name. Throws UserError (hardware) if libcurl is missing.
 std::unique_ptr<HttpClient> make_http_client(HttpOptions);
+
+// Returns "libcurl 7.88.1". Throws like make_http_client().
+std::string http_library_version();
 
 // Returns the address that a Location field names, which may be relative to `base`; empty if it is none.
 std::string resolved_url(const std::string& base, const std::string& location);

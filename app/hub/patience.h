@@ -15,6 +15,11 @@ struct Trouble : std::runtime_error {
   std::optional<double> wait;  // seconds that the server asks to wait
 };
 
+// An address that the hub has signed is no longer taken. The hub signs a new one for the next attempt.
+struct AddressExpired : Trouble {
+  using Trouble::Trouble;
+};
+
 class Patience {
  public:
   // `first`: the wait after a first failure; each further failure in a row doubles it. `stop` is asked

@@ -1,19 +1,12 @@
 #include "app/hub/pull.h"
 
 #include <algorithm>
-#include <atomic>
-#include <condition_variable>
 #include <iostream>
 #include <map>
-#include <mutex>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "app/hub/download.h"
-#include "app/hub/pull_line.h"
-#include "app/process/signals.h"
 #include "app/screen/format.h"
 #include "engine/core/typography.h"
 #include "engine/files/file.h"
@@ -25,8 +18,12 @@ namespace {
 // A pull, from the list of files to the snapshot.
 class Pull {
  public:
-  Pull(const Access& access, const HubName& name, Screen& screen, const PullLimits& limits)
-      : access_(access), name_(name), screen_(screen), limits_(limits), repository_(access.cache, name) {}
+  Pull(const Access& access, const HubName& name, Screen& screen, const TransferLimits& limits)
+      : access_(access),
+        name_(name),
+        screen_(screen),
+        transfers_(access, screen, limits),
+        repository_(access.cache, name) {}
 
   Pulled run(const Patterns& patterns) {
     const auto begun = std::chrono::steady_clock::now();
@@ -44,47 +41,21 @@ class Pull {
     return {.folder = repository_.publish(listing_, name_.revision),
             .files = std::ssize(listing_.files),
             .bytes = bytes_,
-            .received = progress_.received,
+            .received = progress_.moved,
             .seconds = seconds.count(),
             .paths = std::move(paths)};
   }
 
  private:
-  bool stopping() const { return signals_.asked() || failed_; }
-
-  std::unique_ptr<HttpClient> connection() {
-    return make_http_client({.certificates = access_.certificates,
-                             .stop = [this] { return stopping(); },
-                             .connect_seconds = limits_.connect_seconds,
-                             .silent_seconds = limits_.silent_seconds});
-  }
-
-  // Calls a function until it succeeds.
-  auto patiently(const auto& attempt) {
-    constexpr int kMost = 4;
-    std::string noted;
-    Patience patience(
-        limits_.pause, [this] { return stopping(); }, kMost);
-    for (;;) {
-      try {
-        return attempt();
-      } catch (const Trouble& trouble) {
-        if (noted != trouble.what()) screen_.line(str(trouble.what(), "; trying again"));
-        noted = trouble.what();
-        patience.wait(trouble);
-      }
-    }
-  }
-
   // Lists the files and chooses among them; small ones come first.
   void find_files(const Patterns& patterns) {
-    const auto http = connection();
+    const auto http = transfers_.connection();
     Client client(access_, name_, *http);
-    listing_ = patiently([&] { return client.listing(); });
+    listing_ = transfers_.patiently([&] { return client.listing(); });
     listing_.files = select_files(listing_.files, name_, patterns);
     for (RemoteFile& file : listing_.files)
       if (file.size < 0 || file.hash.empty())
-        file = patiently([&] { return client.describe(listing_.commit, file.path); });
+        file = transfers_.patiently([&] { return client.describe(listing_.commit, file.path); });
     std::stable_sort(listing_.files.begin(), listing_.files.end(),
                      [](const RemoteFile& a, const RemoteFile& b) { return a.size < b.size; });
     for (const RemoteFile& file : listing_.files)
@@ -122,92 +93,30 @@ class Pull {
     if (wanted_.empty()) return;
     repository_.create();
     screen_.line(begin_line(name_.id, std::ssize(wanted_), bytes_ - progress_.there));
-    {
-      const std::vector<std::jthread> threads = start();
-      watch();
-    }
-    show_notes();
-    if (error_) std::rethrow_exception(error_);
-    if (signals_.asked()) throw Stopped();
-  }
-
-  // Starts as many threads as there are connections and wanted files, or as the system allows.
-  std::vector<std::jthread> start() {
-    const auto count = std::min(static_cast<std::size_t>(limits_.connections), wanted_.size());
-    std::vector<std::jthread> threads;
-    const std::lock_guard lock(mutex_);
-    try {
-      while (threads.size() < count) {
-        threads.emplace_back([this] { work(); });
-        ++running_;
-      }
-    } catch (const std::system_error& e) {
-      if (threads.empty()) throw UserError(Exit::hardware, str("cannot start a thread: ", e.what()));
-    }
-    return threads;
-  }
-
-  // Fetches one file after another, in a thread.
-  void work() {
-    try {
-      const auto http = connection();
-      Client client(access_, name_, *http);
-      const Fetching fetching{
-          client, repository_, listing_.commit, progress_, [this] { return stopping(); }, limits_.pause};
-      for (std::size_t i = next_++; i < wanted_.size() && !stopping(); i = next_++)
-        fetch(fetching, *wanted_[i]);
-    } catch (const Stopped&) {
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-      failed_ = true;
-    }
-    const std::lock_guard lock(mutex_);
-    --running_;
-    ended_.notify_all();
-  }
-
-  void show_notes() {
-    for (const std::string& note : progress_.take_notes()) screen_.line(note);
-  }
-
-  // Draws the progress until all threads have ended.
-  void watch() {
-    PullLine line(name_.id, bytes_, progress_.there);
-    std::unique_lock lock(mutex_);
-    while (running_ > 0) {
-      ended_.wait_for(lock, std::chrono::milliseconds(100));
-      show_notes();
-      line.update(progress_.there, progress_.received);
-      if (screen_.live())
-        screen_.live_line([&](int width) { return line.text(width, screen_.utf8()); });
-      else if (line.due())
-        screen_.line(line.text(0, false));
-    }
+    TransferLine line(name_.id, bytes_, progress_.there);
+    transfers_.run(wanted_.size(), line, [this](HttpClient& http, std::size_t i) {
+      Client client(access_, name_, http);
+      fetch({client, repository_, listing_.commit, progress_, [this] { return transfers_.stopping(); },
+             transfers_.pause()},
+            *wanted_[i]);
+    });
   }
 
   std::string stopped_text() const {
     screen_.clear();
-    return str("stopped by ", signals_.name(), " with ", show::file_size(progress_.there), " of ",
+    return str("stopped by ", transfers_.signal_name(), " with ", show::file_size(progress_.there), " of ",
                show::file_size(bytes_), "; the same command goes on from here");
   }
 
   const Access& access_;
   const HubName& name_;
   Screen& screen_;
-  const PullLimits& limits_;
+  Transfers transfers_;
+  Progress& progress_ = transfers_.progress();
   Repository repository_;
-  StopSignals signals_{true};
   Listing listing_;
   std::int64_t bytes_ = 0;                 // of all files
   std::vector<const RemoteFile*> wanted_;  // files that are not there
-  std::atomic<std::size_t> next_ = 0;      // index of the next wanted file
-  Progress progress_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  int running_ = 0;           // threads
-  std::exception_ptr error_;  // of the first thread that failed
-  std::atomic<bool> failed_ = false;
 };
 
 // Returns the model that was fetched, as a run names it: the id, or a GGUF file. Empty for an adapter.
@@ -240,20 +149,37 @@ std::string next_command(const HubName& name, const Pulled& pulled) {
 
 }  // namespace
 
+std::string begin_line(const std::string& id, std::int64_t files, std::int64_t bytes) {
+  return str("fetching ", id, ": ", show::plural(files, "file"), ", ", show::file_size(bytes));
+}
+
+std::string end_line(const std::string& id, const Pulled& pulled) {
+  return str(pulled.received > 0 ? "pulled   " : "complete ", id, ", ", show::plural(pulled.files, "file"),
+             ", ", show::file_size(pulled.bytes),
+             pulled.received > 0 ? " in " + show::duration(pulled.seconds) : "", " -> ",
+             show::path(pulled.folder));
+}
+
+HubName typed_name(const std::string& command, const std::string& id, bool dataset,
+                   const std::string& revision) {
+  constexpr std::string_view kDatasets = "datasets/";
+  const bool prefixed = id.starts_with(kDatasets) && id.find('/', kDatasets.size()) != id.npos;
+  const HubName name{dataset || prefixed ? HubKind::dataset : HubKind::model,
+                     prefixed ? id.substr(kDatasets.size()) : id, revision};
+  if (!is_hub_id(name.id))
+    throw UserError(Exit::config, str(command, ": ", printable(id),
+                                      " is no id of the hub, such as meta-llama/Llama-3.2-1B"));
+  return name;
+}
+
 Pulled pull(const Access& access, const HubName& name, const Patterns& patterns, Screen& screen,
-            const PullLimits& limits) {
+            const TransferLimits& limits) {
   require_inside(name.revision, "revision", Exit::config);
   return Pull(access, name, screen, limits).run(patterns);
 }
 
 Exit pull_command(const PullArgs& args) {
-  constexpr std::string_view kDatasets = "datasets/";
-  const bool prefixed = args.id.starts_with(kDatasets) && args.id.find('/', kDatasets.size()) != args.id.npos;
-  const HubName name{args.dataset || prefixed ? HubKind::dataset : HubKind::model,
-                     prefixed ? args.id.substr(kDatasets.size()) : args.id, args.revision};
-  if (!is_hub_id(name.id))
-    throw UserError(Exit::config, str("ft pull: ", printable(args.id),
-                                      " is no id of the hub, such as meta-llama/Llama-3.2-1B"));
+  const HubName name = typed_name("ft pull", args.id, args.dataset, args.revision);
   Screen screen(Screen::standard_error());
   const Pulled pulled = pull(find_access(), name, args.patterns, screen);
   std::cout << end_line(name.id, pulled) << "\n";

@@ -43,9 +43,8 @@ void refuse(const HttpHead& reply, const std::string& origin, bool home, const A
     throw Trouble(
         str(origin, status == 429 ? ": too many requests" : ": the server is busy", " (", status, ")", said),
         retry_after(reply.field("retry-after")));
-  // An address that the hub signed has expired. The hub signs a new one for the next attempt.
   if (!home && (status == 401 || status == 403))
-    throw Trouble(str(origin, ": refuses the request (", status, ")"));
+    throw AddressExpired(str(origin, ": refuses the request (", status, ")"));
   if (code == "GatedRepo") refuse_gated(access, name, page);
   if (code == "RevisionNotFound")
     throw UserError(Exit::input, str(page, ": has no revision ", printable(name.revision),

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "engine/core/library_symbols.h"
 #include "engine/cuda/library.h"
 
 namespace ft::cuda {
@@ -13,7 +14,7 @@ std::optional<Cudnn> load() {
   void* library = open_library(kCudnnLibrary);
   if (!library) return {};
   Cudnn f{};
-  Symbols symbols(library);
+  LibrarySymbols symbols(library);
   symbols.find(f.version, "cudnnGetVersion");
   symbols.find(f.error_text, "cudnnGetErrorString");
   symbols.find(f.create_handle, "cudnnCreate");

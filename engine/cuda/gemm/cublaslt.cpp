@@ -1,6 +1,7 @@
 #include "engine/cuda/gemm/cublaslt.h"
 
 #include "engine/core/error.h"
+#include "engine/core/library_symbols.h"
 #include "engine/cuda/library.h"
 
 namespace ft::cuda {
@@ -15,7 +16,7 @@ CublasLt load() {
         str("device cuda: ", name, " is not found; install NVIDIA's cuBLAS (a part of CUDA ",
             CUBLAS_VER_MAJOR, "), or say where it is with ft --cuda-libs DIR, or use device=cpu"));
   CublasLt f{};
-  Symbols symbols(library);
+  LibrarySymbols symbols(library);
   symbols.find(f.create, "cublasLtCreate");
   symbols.find(f.destroy, "cublasLtDestroy");
   symbols.find(f.matmul, "cublasLtMatmul");

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "engine/core/library_symbols.h"
 #include "engine/cuda/library.h"
 
 namespace ft::cuda {
@@ -11,7 +12,7 @@ std::optional<Nccl> load() {
   void* library = open_library(kNcclLibrary);
   if (!library) return {};
   Nccl f{};
-  Symbols symbols(library);
+  LibrarySymbols symbols(library);
   symbols.find(f.version, "ncclGetVersion");
   symbols.find(f.unique_id, "ncclGetUniqueId");
   symbols.find(f.init, "ncclCommInitRankConfig");

@@ -69,7 +69,7 @@ struct HubPlace : testing::Test {
   Scratch scratch;
   hub::Access access;
   HubName name{HubKind::model, "org/tiny"};
-  hub::PullLimits limits;
+  hub::TransferLimits limits;
   std::string shown;  // on the screen
 };
 

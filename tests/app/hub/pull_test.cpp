@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "app/hub/pull_line.h"
 #include "engine/core/environment.h"
 #include "engine/files/json.h"
 #include "tests/app/hub/hub_place.h"

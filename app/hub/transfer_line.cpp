@@ -1,10 +1,9 @@
-#include "app/hub/pull_line.h"
+#include "app/hub/transfer_line.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "app/hub/pull.h"
 #include "app/screen/format.h"
 #include "app/screen/run_text.h"
 #include "engine/core/error.h"
@@ -17,33 +16,22 @@ constexpr auto kEvery = std::chrono::seconds(10);  // between lines of a log
 
 }  // namespace
 
-std::string begin_line(const std::string& id, std::int64_t files, std::int64_t bytes) {
-  return str("fetching ", id, ": ", show::plural(files, "file"), ", ", show::file_size(bytes));
-}
-
-std::string end_line(const std::string& id, const Pulled& pulled) {
-  return str(pulled.received > 0 ? "pulled   " : "complete ", id, ", ", show::plural(pulled.files, "file"),
-             ", ", show::file_size(pulled.bytes),
-             pulled.received > 0 ? " in " + show::duration(pulled.seconds) : "", " -> ",
-             show::path(pulled.folder));
-}
-
-PullLine::PullLine(std::string id, std::int64_t bytes, std::int64_t there, Clock::time_point now)
+TransferLine::TransferLine(std::string id, std::int64_t bytes, std::int64_t there, Clock::time_point now)
     : id_(std::move(id)), bytes_(bytes), there_(there), samples_{{now, 0}}, shown_(now) {}
 
-void PullLine::update(std::int64_t there, std::int64_t received, Clock::time_point now) {
+void TransferLine::update(std::int64_t there, std::int64_t moved, Clock::time_point now) {
   there_ = there;
-  samples_.push_back({now, received});
+  samples_.push_back({now, moved});
   while (samples_.size() > 2 && now - samples_[1].time >= kWindow) samples_.pop_front();
 }
 
-double PullLine::rate() const {
+double TransferLine::rate() const {
   const std::chrono::duration<double> span = samples_.back().time - samples_.front().time;
-  const auto received = static_cast<double>(samples_.back().received - samples_.front().received);
-  return span.count() > 0 ? received / span.count() : 0;
+  const auto moved = static_cast<double>(samples_.back().moved - samples_.front().moved);
+  return span.count() > 0 ? moved / span.count() : 0;
 }
 
-std::string PullLine::text(int width, bool utf8) const {
+std::string TransferLine::text(int width, bool utf8) const {
   const auto part = static_cast<double>(there_),
              whole = static_cast<double>(std::max<std::int64_t>(bytes_, 1));
   const double speed = rate();
@@ -61,7 +49,7 @@ std::string PullLine::text(int width, bool utf8) const {
   return id_ + bar + "  " + amount + pace;
 }
 
-bool PullLine::due() {
+bool TransferLine::due() {
   if (samples_.back().time - shown_ < kEvery) return false;
   shown_ = samples_.back().time;
   return true;

@@ -1,5 +1,5 @@
-// The progress of a pull as people see it.
-#include "app/hub/pull_line.h"
+// The progress of a transfer as people see it.
+#include "app/hub/transfer_line.h"
 
 #include <gtest/gtest.h>
 
@@ -11,9 +11,9 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(PullLine, ShowsShareRateAndTimeLeft) {
-  const auto start = PullLine::Clock::now();
-  PullLine line("org/name", 13'500'000'000, 500'000'000, start);
+TEST(TransferLine, ShowsShareRateAndTimeLeft) {
+  const auto start = TransferLine::Clock::now();
+  TransferLine line("org/name", 13'500'000'000, 500'000'000, start);
   EXPECT_EQ(line.text(0, false), "org/name  500 MB of 13.5 GB  3.0 %");
   line.update(1'500'000'000, 1'000'000'000, start + seconds(10));
   EXPECT_EQ(line.text(0, false), "org/name  1.50 GB of 13.5 GB  11 %  100 MB/s  2m00s left");
@@ -22,9 +22,9 @@ TEST(PullLine, ShowsShareRateAndTimeLeft) {
   EXPECT_LE(show::columns(line.text(80, true)), 80);
 }
 
-TEST(PullLine, TheRateIsThatOfTheLastSeconds) {
-  const auto start = PullLine::Clock::now();
-  PullLine line("a", 1'000'000'000, 0, start);
+TEST(TransferLine, TheRateIsThatOfTheLastSeconds) {
+  const auto start = TransferLine::Clock::now();
+  TransferLine line("a", 1'000'000'000, 0, start);
   for (int second = 1; second <= 100; ++second)
     line.update(second * 1'000'000, second * 1'000'000, start + seconds(second));
   for (int second = 101; second <= 110; ++second)
@@ -32,9 +32,9 @@ TEST(PullLine, TheRateIsThatOfTheLastSeconds) {
   EXPECT_NE(line.text(0, false).find("  5.00 MB/s  "), std::string::npos) << line.text(0, false);
 }
 
-TEST(PullLine, ALogGetsALineEveryTenSeconds) {
-  const auto start = PullLine::Clock::now();
-  PullLine line("a", 100, 0, start);
+TEST(TransferLine, ALogGetsALineEveryTenSeconds) {
+  const auto start = TransferLine::Clock::now();
+  TransferLine line("a", 100, 0, start);
   int lines = 0;
   for (int tenth = 1; tenth <= 350; ++tenth) {
     line.update(0, 0, start + std::chrono::milliseconds(100 * tenth));
@@ -43,7 +43,7 @@ TEST(PullLine, ALogGetsALineEveryTenSeconds) {
   EXPECT_EQ(lines, 3);
 }
 
-TEST(PullLine, TheEndNamesTheFolder) {
+TEST(TransferLine, TheEndNamesTheFolder) {
   EXPECT_EQ(end_line("a/b", {.folder = "/hub/x", .files = 1, .bytes = 5, .received = 5, .seconds = 161}),
             "pulled   a/b, 1 file, 5 B in 2m41s -> /hub/x");
   EXPECT_EQ(end_line("a/b", {.folder = "/hub/x", .files = 2, .bytes = 5000, .received = 0, .seconds = 1}),
