@@ -46,6 +46,6 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "ca-certificates, libcurl4")  # for ft pull; found when they open a connection
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "ca-certificates, libcurl4")  # for ft pull and ft push; found when they open a connection
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 include(CPack)

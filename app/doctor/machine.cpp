@@ -176,9 +176,9 @@ Finding limits() {
 // Looks for the library that opens connections to a hub.
 Finding hub_library() {
   try {
-    return {.topic = "hub", .what = hub::http_library_version() + " fetches models"};
+    return {.topic = "hub", .what = hub::http_library_version() + " fetches and sends models"};
   } catch (const UserError& e) {
-    return {Health::advice, "hub", "ft pull does not work here", e.what()};
+    return {Health::advice, "hub", "ft pull and ft push do not work here", e.what()};
   }
 }
 

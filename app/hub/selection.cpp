@@ -11,12 +11,6 @@ namespace {
 
 using Files = std::vector<RemoteFile>;
 
-bool matches_any(const std::string& path, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return name_matches(pattern.ends_with('/') ? pattern + "*" : pattern, path);
-  });
-}
-
 bool at_top(const std::string& path) { return path.find('/') == path.npos; }
 bool is_safetensors(const std::string& path) { return at_top(path) && path.ends_with(".safetensors"); }
 
@@ -82,6 +76,12 @@ Files needed_of_dataset(const Files& all) {
 }
 
 }  // namespace
+
+bool matches_any(const std::string& path, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return name_matches(pattern.ends_with('/') ? pattern + "*" : pattern, path);
+  });
+}
 
 Files select_files(const Files& all, const HubName& name, const Patterns& patterns) {
   const bool model = name.kind == HubKind::model;

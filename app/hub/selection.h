@@ -15,6 +15,9 @@ struct Patterns {
   std::vector<std::string> exclude;
 };
 
+// Returns true if one of the patterns matches.
+bool matches_any(const std::string& path, const std::vector<std::string>& patterns);
+
 // Returns the files that match. Without patterns to include, these are the files that ft needs: of a model
 // its configuration, tokenizer, templates and safetensors; of a data set its card and the data that ft
 // reads. Throws UserError (input) if there are none, or a model has only weights in other formats.

@@ -31,13 +31,6 @@ struct Configuration {
   std::vector<Split> splits;  // empty: found by names
 };
 
-// Returns the card's settings: the text between two lines of three dashes.
-std::string front_matter(const std::string& card) {
-  if (!card.starts_with("---\n") && !card.starts_with("---\r\n")) return "";
-  const std::size_t begin = card.find('\n') + 1, end = card.find("\n---", begin - 1);
-  return end == card.npos ? "" : card.substr(begin, end + 1 - begin);
-}
-
 // Reads "a" or ["a", "b"].
 std::vector<std::string> texts_of(const Json& value, const std::string& where) {
   std::vector<std::string> texts;

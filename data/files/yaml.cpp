@@ -226,4 +226,10 @@ Json read_yaml_key(std::string_view text, std::string_view key, const std::strin
   return Yaml(std::move(lines), file).key(key);
 }
 
+std::string front_matter(const std::string& card) {
+  if (!card.starts_with("---\n") && !card.starts_with("---\r\n")) return "";
+  const std::size_t begin = card.find('\n') + 1, end = card.find("\n---", begin - 1);
+  return end == card.npos ? "" : card.substr(begin, end + 1 - begin);
+}
+
 }  // namespace ft

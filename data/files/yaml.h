@@ -13,4 +13,8 @@ namespace ft {
 Json read_yaml_key(std::string_view text, std::string_view key, const std::string& file,
                    std::int64_t first_line);
 
+// Returns the settings at the beginning of a card, a page in Markdown: the text between two lines of three
+// dashes, which begins on line 2. Empty: there are none.
+std::string front_matter(const std::string& card);
+
 }  // namespace ft

@@ -68,6 +68,7 @@ struct HubServer::Parts {
   int hub_port = 0, files_port = 0;
   std::thread hub_thread, files_thread;
   mutable std::mutex mutex;
+  std::mutex state;  // of the repositories and the store
   std::vector<Asked> asked;
   std::atomic<int> now = 0, most = 0;
 };
@@ -90,13 +91,21 @@ HubServer::HubServer() : parts_(std::make_unique<Parts>()) {
       std::string path = request.path;
       if (const std::size_t scheme = path.find("://"); scheme != path.npos)  // a proxy is asked so
         path = path.substr(path.find('/', scheme + 3));
-      const Asked asked{hub, request.method, path, request.get_header_value("Authorization"),
-                        request.get_header_value("Range")};
+      const Asked asked{hub,
+                        request.method,
+                        path,
+                        request.get_header_value("Authorization"),
+                        request.get_header_value("Range"),
+                        request.body,
+                        request.target};
       {
         const std::lock_guard lock(parts_->mutex);
         parts_->asked.push_back(asked);
       }
-      Answer given = answer(asked);
+      Answer given = [&] {
+        const std::lock_guard lock(parts_->state);
+        return answer(asked);
+      }();
       if (alter) alter(asked, given);
       give(request, response, given);
     };
@@ -115,6 +124,8 @@ HubServer::HubServer() : parts_(std::make_unique<Parts>()) {
     server->new_task_queue = [] { return new httplib::ThreadPool(32); };
     server->set_tcp_nodelay(true);
     server->Get(".*", handler(server == &parts_->hub));
+    server->Post(".*", handler(server == &parts_->hub));
+    server->Put(".*", handler(server == &parts_->hub));
   }
   parts_->hub_port = parts_->hub.bind_to_any_port("127.0.0.1");
   parts_->files_port = parts_->files.bind_to_any_port("127.0.0.1");
@@ -147,7 +158,8 @@ std::vector<Asked> HubServer::asked_for(const std::string& end) const {
   return all;
 }
 
-Answer HubServer::answer(const Asked& asked) const {
+Answer HubServer::answer(const Asked& asked) {
+  if (!asked.hub && asked.method == "PUT") return store_answer(asked);
   if (!asked.hub) {  // "/HASH"
     for (const auto& [id, repository] : repositories)
       for (const auto& [path, file] : repository.files)
@@ -159,16 +171,17 @@ Answer HubServer::answer(const Asked& asked) const {
     return refusal(401, "RepoNotFound", "Invalid username or password.");
   if (!token.empty() && asked.authorization != "Bearer " + token)
     return refusal(401, "", "Invalid credentials in Authorization header");
+  if (asked.method == "POST") return write_answer(asked);
   return asked.path.starts_with("/api/") ? api_answer(asked.path) : file_answer(asked);
 }
 
-// Answers "/api/models/org/name/revision/REVISION".
+// Answers "/api/models/org/name/revision/REVISION", and without the revision.
 Answer HubServer::api_answer(const std::string& path) const {
   constexpr std::size_t kApi = 5;
   const std::size_t at = path.find("/revision/");
-  const auto found = repositories.find(path.substr(kApi, at - kApi));
-  if (at == path.npos || found == repositories.end())
-    return refusal(401, "RepoNotFound", "Repository not found");
+  const auto found = repositories.find(path.substr(kApi, at == path.npos ? at : at - kApi));
+  if (found == repositories.end()) return refusal(401, "RepoNotFound", "Repository not found");
+  if (at == path.npos) return {.body = Json{{"private", found->second.is_private}}.dump()};
   const std::string revision = path.substr(at + std::string("/revision/").size());
   std::string commit;
   for (const auto& [name, sha] : found->second.revisions)

@@ -1,5 +1,5 @@
 // A server that behaves as the hub does, with a second host for large files: file lists, commits, ETags,
-// ranges, redirects, tokens. A test may alter each answer.
+// ranges, redirects, tokens, and what a push changes. A test may alter each answer.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,8 @@ namespace ft::test {
 // A request that arrived.
 struct Asked {
   bool hub = true;  // false: at the host of large files
-  std::string method, path, authorization, range;
+  std::string method, path, authorization, range, body;
+  std::string target;  // the path with its question
 };
 
 struct Answer {
@@ -36,6 +37,13 @@ struct ServedFile {
 struct ServedRepository {
   std::map<std::string, std::string> revisions{{"main", std::string(40, 'a')}};  // commits by branch or tag
   std::map<std::string, ServedFile> files;
+  bool is_private = false;
+};
+
+struct ServedCommit {
+  std::string repository, revision, message;
+  std::vector<std::string> paths;
+  bool pull_request = false;
 };
 
 class HubServer {
@@ -56,12 +64,26 @@ class HubServer {
   std::map<std::string, ServedRepository> repositories;  // "models/org/name", "datasets/org/name"
   std::string token;                                     // needed for everything; empty: none is
   std::function<void(const Asked&, Answer&)> alter;
+  bool read_only = false;       // the token may not write
+  std::int64_t part_bytes = 0;  // larger files are sent in such parts; 0: none are
+
+  // Changed by requests. Read these when none is under way.
+  std::map<std::string, std::string> store;  // large files, by SHA-256
+  std::vector<ServedCommit> commits;
 
  private:
   struct Parts;
-  Answer answer(const Asked&) const;
+  Answer answer(const Asked&);
+  Answer store_answer(const Asked&);
+  Answer write_answer(const Asked&);
+  Answer create_answer(const Asked&);
+  Answer preupload_answer(const ServedRepository&, const Asked&) const;
+  Answer batch_answer(const Asked&) const;
+  Answer upload_done_answer(const Asked&);
+  Answer commit_answer(const std::string& id, const std::string& revision, const Asked&);
   Answer api_answer(const std::string& path) const;
   Answer file_answer(const Asked&) const;
+  std::map<std::string, std::map<int, std::string>> pieces_;  // parts of large files, by SHA-256 and number
   std::unique_ptr<Parts> parts_;
 };
 
