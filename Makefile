@@ -39,7 +39,7 @@ demo: build                         ## a small model learns a task in a minute
 demo-rl: build                      ## the small model gets better by reward alone, in minutes
 	@configs/preference/run $(ft)
 
-dist: build                         ## build/dist: an archive that runs on other machines, and a Debian package
+dist: build                         ## build/dist: an archive for other machines, a Debian package, a wheel
 	@.ci/packages --dist
 	@ninja -C build/release --quiet ft_share
 	@.ci/dist
