@@ -20,7 +20,7 @@ void require_elementwise(BuiltModel& b, const RunConfig& config, const char* set
   EachParameter each([&](Parameter& p) {
     if (!p.trainable || !p.portion) return;
     for (const StateSpec& s : states(p))
-      if (s.whole() || s.whole_gradient || s.block != 1)
+      if (s.unsharded() || s.complete_gradient || s.block != 1)
         refuse("training.optim",
                str("keeps a state, ", s.name, ", of more than single elements of ", p.name,
                    ", which ft does not share out"),

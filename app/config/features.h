@@ -157,7 +157,7 @@ inline constexpr Feature kFlopsProfiler{
 inline constexpr Feature kWholeSteps{
     .name = "Adafactor, Muon or 1-bit Adam",
     .set = "training.optim=adafactor",
-    .on = [](const RunConfig& c, int) { return c.training.optim->whole; },
+    .on = [](const RunConfig& c, int) { return c.training.optim->complete; },
 };
 
 // Optimizers whose states belong to blocks of elements or to whole matrices.
@@ -167,7 +167,7 @@ inline constexpr Feature kWideStates{
     .on =
         [](const RunConfig& c, int) {
           const Optim o = c.training.optim->unpaged();
-          return o->whole || o == &optimizers::kAdamW8bit || o == &optimizers::kLion8bit;
+          return o->complete || o == &optimizers::kAdamW8bit || o == &optimizers::kLion8bit;
         },
 };
 

@@ -46,7 +46,7 @@ struct Measured {
 // Sizes of the model, or of a pipeline's first stage, as the formulas for sharding need them.
 struct Sizes {
   double trained = 0, frozen_bytes = 0;
-  double whole = 0;  // trained parameters whose update needs the unsharded gradient
+  double complete = 0;  // trained parameters whose update needs the complete gradient
   bool experts = false;
   StateBytes bytes{};  // average bytes of a trained parameter
 };
@@ -73,7 +73,7 @@ Sizes sizes_of(const RunConfig& config) {
     }
     s.bytes = bytes_of(p.dtype, states(p));
     s.trained += n;
-    if (want_whole_gradient(states(p))) s.whole += n;
+    if (want_complete_gradient(states(p))) s.complete += n;
     kept += n * s.bytes.optimizer;
   });
   s.experts = has_experts(built);
@@ -286,7 +286,7 @@ class ZeroVerification {
     const double states = state_bytes(layout, shards, sizes.trained, sizes.bytes) +
                           sizes.frozen_bytes / (layout.params == Placement::sharded ? shards : 1);
     const double gathered =
-        layout.states == Placement::sharded ? sizes.bytes.gradient * sizes.whole * (1 - 1 / shards) : 0;
+        layout.states == Placement::sharded ? sizes.bytes.gradient * sizes.complete * (1 - 1 / shards) : 0;
     const auto micro_steps = double(config.training.gradient_accumulation_steps);
     const PlusPlus copies{.near = double(config.zero_optimization.zero_hpz_partition_size)};
     const double by_stage =

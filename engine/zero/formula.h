@@ -17,7 +17,7 @@ inline constexpr StateBytes kMixedPaper{2, 2, 12};  // all in fp16; f32 master, 
 inline StateBytes bytes_of(DType run, std::span<const StateSpec> states) {
   StateBytes b{double(size_of(run)), 4, run == DType::f32 ? 0.0 : 4.0};
   for (const StateSpec& s : states)  // states of rows and columns are negligible
-    if (!s.whole()) b.optimizer += double(size_of(s.dtype)) / double(s.block);
+    if (!s.unsharded()) b.optimizer += double(size_of(s.dtype)) / double(s.block);
   return b;
 }
 

@@ -25,9 +25,9 @@ struct Slice : FlatSlice {
 };
 
 // A Slice for updates that need the complete parameter. `count` may be 0.
-struct WholeSlice : Slice {
-  Tensor whole_grad;   // (elements of the parameter)
-  double squares = 0;  // of the complete master, if requested
+struct CompleteSlice : Slice {
+  Tensor complete_grad;  // (elements of the parameter)
+  double squares = 0;    // of the complete master, if requested
   // Returns the weight decay, given the run's.
   double decay(double general) const {
     return parameter->rule.decay.value_or(parameter->decays ? general : 0);
@@ -39,7 +39,7 @@ struct FlatRun : FlatSlice {
   std::string_view unit;
   bool decays;
   UpdateRule rule = {};
-  bool whole = false;  // each_whole() visits its parameters too
+  bool complete = false;  // each_complete() visits its parameters too
   // Returns the weight decay, given the run's.
   double decay(double general) const { return rule.decay.value_or(decays ? general : 0); }
 };

@@ -13,10 +13,10 @@
 namespace ft {
 
 // The elements of a parameter that one element of a state belongs to. blocks: a block of elements. rows,
-// columns: a row or column of a parameter (..., rows, columns); the state is complete on every rank. whole:
-// one element; complete on every rank. own and shares are for sums of signs (sign_sum.h). own: one element,
-// with different values on every rank. shares: one element; each rank keeps its share of them.
-enum class Kept : std::uint8_t { blocks, rows, columns, whole, own, shares };
+// columns: a row or column of a parameter (..., rows, columns); the state is complete on every rank.
+// complete: one element; complete on every rank. own and shares are for sums of signs (sign_sum.h). own: one
+// element, with different values on every rank. shares: one element; each rank keeps its share of them.
+enum class Kept : std::uint8_t { blocks, rows, columns, complete, own, shares };
 
 // A rank's share of a parameter's n elements. Shares are consecutive and equal, a multiple of 8 (whole bytes
 // of signs); the last ranks may have fewer elements, or none.
@@ -40,9 +40,9 @@ struct StateSpec {
   DType dtype = DType::f32;
   std::int64_t block = 1;
   Kept kept = Kept::blocks;
-  bool whole_gradient = false;  // the update needs the parameter's complete gradient on every rank
+  bool complete_gradient = false;  // the update needs the parameter's complete gradient on every rank
 
-  bool whole() const { return kept != Kept::blocks; }  // not sharded like the parameter
+  bool unsharded() const { return kept != Kept::blocks; }  // not sharded like the parameter
   bool differs() const { return kept == Kept::own || kept == Kept::shares; }          // between ranks
   std::int64_t elements(std::int64_t count) const { return ceil_div(count, block); }  // for kept == blocks
   Shape shape_for(const Shape& parameter) const;
@@ -57,13 +57,13 @@ inline Shape StateSpec::shape_for(const Shape& p) const {
   if (kept == Kept::blocks) return block == 1 ? p : Shape{elements(p.numel())};
   Shape s;
   for (int i = 0; i < p.rank; ++i)
-    if (kept == Kept::whole || differs() || i != p.rank - (kept == Kept::rows ? 1 : 2))
+    if (kept == Kept::complete || differs() || i != p.rank - (kept == Kept::rows ? 1 : 2))
       s.dims[s.rank++] = p[i];
   return s;
 }
 
-inline bool want_whole_gradient(std::span<const StateSpec> states) {
-  return std::ranges::any_of(states, [](const StateSpec& s) { return s.whole_gradient; });
+inline bool want_complete_gradient(std::span<const StateSpec> states) {
+  return std::ranges::any_of(states, [](const StateSpec& s) { return s.complete_gradient; });
 }
 
 // The number of elements in a block that no rank boundary may split.

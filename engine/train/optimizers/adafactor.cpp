@@ -42,25 +42,25 @@ class Adafactor final : public Optimizer {
   void step(Ops&, const FlatRun&, const StepScalars&) const override {}
   bool wants_squares() const override { return arguments_.scale_parameter; }
 
-  void step_whole(Ops& ops, const WholeSlice& w, const StepScalars& s, Arena& scratch) const override {
+  void step_complete(Ops& ops, const CompleteSlice& w, const StepScalars& s, Arena& scratch) const override {
     const Scope scope(scratch);
     const Tensor squares = zero(ops, scratch);
     if (w.states.size() == kVector.size())
       ops.run(op::RootUpdate{.v = w.states[0],
-                             .grad = w.whole_grad,
+                             .grad = w.complete_grad,
                              .beta2 = beta2(s),
                              .eps = kEps,
                              .grad_scale = static_cast<float>(s.grad_scale)});
     else
       update_matrices(ops, w, s, scratch);
-    ops.run(op::SumSquares{squares, w.whole_grad});
+    ops.run(op::SumSquares{squares, w.complete_grad});
     const double rate = rate_of(w, s);
     ops.run(op::Descend{.master = w.master,
-                        .update = w.whole_grad.elements(w.first, w.count),
+                        .update = w.complete_grad.elements(w.first, w.count),
                         .keep = 1 - rate * w.decay(decay_),
                         .rate = rate,
                         .squares = squares,
-                        .count = static_cast<double>(w.whole_grad.numel()),
+                        .count = static_cast<double>(w.complete_grad.numel()),
                         .threshold = arguments_.clip_threshold});
   }
 
@@ -68,14 +68,14 @@ class Adafactor final : public Optimizer {
   double beta2(const StepScalars& s) const {
     return 1 - std::pow(static_cast<double>(s.step), arguments_.decay_rate);
   }
-  double rate_of(const WholeSlice& w, const StepScalars& s) const {
+  double rate_of(const CompleteSlice& w, const StepScalars& s) const {
     const auto step = static_cast<double>(s.step);
     double rate = s.rate;
     if (arguments_.relative_step)
       rate =
           w.parameter->rule.rate * std::min(arguments_.warmup_init ? 1e-6 * step : 1e-2, 1 / std::sqrt(step));
     if (!arguments_.scale_parameter) return rate;
-    return rate * std::max(kLeastScale, std::sqrt(w.squares / static_cast<double>(w.whole_grad.numel())));
+    return rate * std::max(kLeastScale, std::sqrt(w.squares / static_cast<double>(w.complete_grad.numel())));
   }
   static Tensor zero(Ops& ops, Arena& scratch) {
     const Tensor t = scratch.take({1}, DType::f64);
@@ -84,13 +84,13 @@ class Adafactor final : public Optimizer {
     return t;
   }
   // The last two dimensions are a matrix's.
-  void update_matrices(Ops& ops, const WholeSlice& w, const StepScalars& s, Arena& scratch) const {
+  void update_matrices(Ops& ops, const CompleteSlice& w, const StepScalars& s, Arena& scratch) const {
     const Shape& shape = w.parameter->shape;
     const std::int64_t rows = shape[-2], cols = shape[-1], size = rows * cols;
     const auto scale = static_cast<float>(s.grad_scale);
-    for (std::int64_t i = 0; i * size < w.whole_grad.numel(); ++i) {
+    for (std::int64_t i = 0; i * size < w.complete_grad.numel(); ++i) {
       const Scope scope(scratch);
-      const Tensor grad(w.whole_grad.elements(i * size, size).data, DType::f32, {rows, cols});
+      const Tensor grad(w.complete_grad.elements(i * size, size).data, DType::f32, {rows, cols});
       const Tensor row = w.states[0].elements(i * rows, rows), col = w.states[1].elements(i * cols, cols);
       ops.run(op::FactoredMeans{
           .row = row, .col = col, .grad = grad, .beta2 = beta2(s), .eps = kEps, .grad_scale = scale});
@@ -102,10 +102,10 @@ class Adafactor final : public Optimizer {
   }
 
   static constexpr std::array<StateSpec, 2> kFactored{
-      {{.name = "exp_avg_sq_row", .kept = Kept::rows, .whole_gradient = true},
-       {.name = "exp_avg_sq_col", .kept = Kept::columns, .whole_gradient = true}}};
+      {{.name = "exp_avg_sq_row", .kept = Kept::rows, .complete_gradient = true},
+       {.name = "exp_avg_sq_col", .kept = Kept::columns, .complete_gradient = true}}};
   static constexpr std::array<StateSpec, 1> kVector{
-      {{.name = "exp_avg_sq", .kept = Kept::whole, .whole_gradient = true}}};
+      {{.name = "exp_avg_sq", .kept = Kept::complete, .complete_gradient = true}}};
   AdafactorArguments arguments_;
   double decay_;
 };
@@ -116,6 +116,6 @@ std::unique_ptr<const Optimizer> make_adafactor(const TrainingConfig& c, const S
 
 }  // namespace
 
-const OptimizerKind optimizers::kAdafactor{.name = "adafactor", .make = make_adafactor, .whole = true};
+const OptimizerKind optimizers::kAdafactor{.name = "adafactor", .make = make_adafactor, .complete = true};
 
 }  // namespace ft

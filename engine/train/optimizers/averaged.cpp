@@ -31,15 +31,15 @@ class Averaged final : public Optimizer {
   void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
     if (s.step == 1) rest(ops, r);
     inner_->step(ops, inner_of(r), s);
-    if (!r.whole) average(ops, r);
+    if (!r.complete) average(ops, r);
   }
   void rest(Ops& ops, const FlatRun& r) const override { ops.run(op::Cast{r.states.back(), r.master}); }
-  void step_together(Ops& ops, std::span<const WholeSlice> all, const StepScalars& s, Arena& scratch,
+  void step_together(Ops& ops, std::span<const CompleteSlice> all, const StepScalars& s, Arena& scratch,
                      Communicator& comm) const override {
-    std::vector<WholeSlice> inner;
-    for (const WholeSlice& w : all) inner.push_back(inner_of(w));
+    std::vector<CompleteSlice> inner;
+    for (const CompleteSlice& w : all) inner.push_back(inner_of(w));
     inner_->step_together(ops, inner, s, scratch, comm);
-    for (const WholeSlice& w : all)
+    for (const CompleteSlice& w : all)
       if (w.count > 0 && by_rule(s, w.parameter->rule).step > 0) average(ops, w);
   }
   bool wants_squares() const override { return inner_->wants_squares(); }

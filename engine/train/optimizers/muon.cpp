@@ -75,7 +75,7 @@ class Muon final : public Optimizer {
   std::span<const StateSpec> states(const Parameter& p) const override {
     return is_hidden_matrix(p) ? std::span<const StateSpec>(kStates) : rest_->states(p);
   }
-  // The gradient becomes the matrix that step_whole makes orthogonal.
+  // The gradient becomes the matrix that step_complete makes orthogonal.
   void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
     if (r.states.size() != kStates.size()) return rest_->step(ops, r, s);
     ops.run(op::MuonMomentum{.m = r.states[0],
@@ -84,16 +84,16 @@ class Muon final : public Optimizer {
                              .nesterov = arguments_.nesterov,
                              .grad_scale = static_cast<float>(s.grad_scale)});
   }
-  void step_whole(Ops& ops, const WholeSlice& w, const StepScalars& s, Arena& scratch) const override {
+  void step_complete(Ops& ops, const CompleteSlice& w, const StepScalars& s, Arena& scratch) const override {
     const Scope scope(scratch);
     const Shape& shape = w.parameter->shape;
     const std::int64_t n = shape.numel();
     const Tensor squares = scratch.take({1}, DType::f64);
     const double none = 0;
     ops.upload(squares, &none);
-    ops.run(op::SumSquares{squares, w.whole_grad});
+    ops.run(op::SumSquares{squares, w.complete_grad});
     const Tensor x = scratch.take(shape, DType::bf16), wide = scratch.take(shape, DType::f32);
-    ops.run(op::Scale{.y = x, .x = w.whole_grad, .squares = squares, .least = arguments_.eps});
+    ops.run(op::Scale{.y = x, .x = w.complete_grad, .squares = squares, .least = arguments_.eps});
     for (std::int64_t i = 0; i < arguments_.ns_steps; ++i) newton_schulz(ops, x, wide, scratch);
     ops.run(op::Descend{.master = w.master,
                         .update = Tensor(x.data, x.dtype, {n}).elements(w.first, w.count),
@@ -108,7 +108,7 @@ class Muon final : public Optimizer {
     return std::sqrt(std::max(1.0, rows / cols));
   }
 
-  static constexpr std::array<StateSpec, 1> kStates{{{.name = "momentum_buffer", .whole_gradient = true}}};
+  static constexpr std::array<StateSpec, 1> kStates{{{.name = "momentum_buffer", .complete_gradient = true}}};
   MuonArguments arguments_;
   std::unique_ptr<const Optimizer> rest_;
   double decay_;
@@ -124,6 +124,6 @@ std::unique_ptr<const Optimizer> make_muon(const TrainingConfig& c, const Settin
 
 }  // namespace
 
-const OptimizerKind optimizers::kMuon{.name = "muon", .make = make_muon, .whole = true};
+const OptimizerKind optimizers::kMuon{.name = "muon", .make = make_muon, .complete = true};
 
 }  // namespace ft

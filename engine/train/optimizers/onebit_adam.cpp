@@ -37,25 +37,25 @@ class OneBitAdam final : public Optimizer {
   std::int64_t own_from() const override { return freeze_step_; }
   void step(Ops&, const FlatRun&, const StepScalars&) const override {}
 
-  void step_together(Ops& ops, std::span<const WholeSlice> all, const StepScalars& s, Arena& scratch,
+  void step_together(Ops& ops, std::span<const CompleteSlice> all, const StepScalars& s, Arena& scratch,
                      Communicator& ranks) const override {
     const Betas betas = s.betas.value_or(betas_);
     const auto grad_scale = static_cast<float>(s.grad_scale * (takes_own(*this, s.step) ? ranks.size() : 1));
     const bool signs = takes_own(*this, s.step) && ranks.size() > 1;
-    for (const WholeSlice& w : all)
+    for (const CompleteSlice& w : all)
       ops.run(op::FirstMoment{.y = flat(w.states[signs ? kWorkerError : kMoment]),
                               .m = flat(w.states[kMoment]),
-                              .grad = w.whole_grad,
+                              .grad = w.complete_grad,
                               .beta = betas.beta1,
                               .grad_scale = grad_scale,
                               .adds = signs});
     if (signs) {
       std::vector<SignSum> sums;
-      for (const WholeSlice& w : all)
+      for (const CompleteSlice& w : all)
         sums.push_back({flat(w.states[kMoment]), flat(w.states[kWorkerError]), w.states[kServerError]});
       sum_signs(ops, ranks, sums, scratch);
     }
-    for (const WholeSlice& w : all)
+    for (const CompleteSlice& w : all)
       if (w.count > 0)
         ops.run(op::PlainAdam{.master = w.master,
                               .v = w.states[kVariance],
@@ -71,7 +71,7 @@ class OneBitAdam final : public Optimizer {
  private:
   static Tensor flat(const Tensor& t) { return t.view({t.numel()}); }
   static constexpr std::array<StateSpec, 4> kStates{
-      {{.name = "exp_avg", .kept = Kept::whole, .whole_gradient = true},
+      {{.name = "exp_avg", .kept = Kept::complete, .complete_gradient = true},
        {.name = "exp_avg_sq"},
        {.name = "worker_error", .kept = Kept::own},
        {.name = "server_error", .kept = Kept::shares}}};
@@ -87,8 +87,8 @@ std::unique_ptr<const Optimizer> make_onebit_adam(const TrainingConfig& c, const
 
 }  // namespace
 
-// Signs take the place of sums of gradients, which are whole then.
+// Signs take the place of sums of gradients, which are complete then.
 const OptimizerKind optimizers::kOneBitAdam{
-    .name = "onebit_adam", .make = make_onebit_adam, .betas = true, .whole = true, .last_stage = 1};
+    .name = "onebit_adam", .make = make_onebit_adam, .betas = true, .complete = true, .last_stage = 1};
 
 }  // namespace ft

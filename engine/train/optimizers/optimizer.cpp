@@ -23,11 +23,11 @@ void step_run(const Optimizer& optimizer, Ops& ops, const FlatRun& run, const St
 
 std::span<const OptimizerKind* const> OptimizerKind::all() { return optimizers::kOptimizers; }
 
-void Optimizer::step_together(Ops& ops, std::span<const WholeSlice> slices, const StepScalars& scalars,
+void Optimizer::step_together(Ops& ops, std::span<const CompleteSlice> slices, const StepScalars& scalars,
                               Arena& scratch, Communicator&) const {
-  for (const WholeSlice& slice : slices) {
+  for (const CompleteSlice& slice : slices) {
     const StepScalars own = by_rule(scalars, slice.parameter->rule);
-    if (slice.count > 0 && own.step > 0) step_whole(ops, slice, own, scratch);
+    if (slice.count > 0 && own.step > 0) step_complete(ops, slice, own, scratch);
   }
 }
 
@@ -51,8 +51,8 @@ void take_step(Ops& ops, ParameterStore& store, const Optimizer& optimizer, cons
     ops.enter(run.unit);
     step_run(optimizer, where, run, scalars);
   });
-  store.stepping().each_whole(optimizer.wants_squares(), [&](std::span<const WholeSlice> slices) {
-    require(scratch != nullptr, "a step that looks at whole parameters needs memory");
+  store.stepping().each_complete(optimizer.wants_squares(), [&](std::span<const CompleteSlice> slices) {
+    require(scratch != nullptr, "a step that looks at complete parameters needs memory");
     optimizer.step_together(ops, slices, scalars, *scratch, store.communicator());
   });
   store.publish();

@@ -36,13 +36,13 @@ class Optimizer {
   virtual void step(Ops&, const FlatRun&, const StepScalars&) const = 0;
   // Takes the place of step() for parameters that are not trained yet.
   virtual void rest(Ops&, const FlatRun&) const {}
-  // Follows step() for parameters whose states want the whole gradient. Returns all memory to `scratch`.
-  virtual void step_whole(Ops&, const WholeSlice&, const StepScalars&, Arena& /*scratch*/) const {}
-  // Takes the place of step_whole() for parameters that lie together; this rank may step none of them. The
+  // Follows step() for parameters whose states want the complete gradient. Returns all memory to `scratch`.
+  virtual void step_complete(Ops&, const CompleteSlice&, const StepScalars&, Arena& /*scratch*/) const {}
+  // Takes the place of step_complete() for parameters that lie together; this rank may step none of them. The
   // scalars are the run's. Ranks may send messages.
-  virtual void step_together(Ops&, std::span<const WholeSlice>, const StepScalars&, Arena& scratch,
+  virtual void step_together(Ops&, std::span<const CompleteSlice>, const StepScalars&, Arena& scratch,
                              Communicator&) const;
-  virtual bool wants_squares() const { return false; }  // WholeSlice::squares
+  virtual bool wants_squares() const { return false; }  // CompleteSlice::squares
   // The first step for which the ranks' gradients are not added up: step_together does so in another way.
   virtual std::int64_t own_from() const { return kNever; }
 };
@@ -66,7 +66,7 @@ std::unique_ptr<const Optimizer> make_optimizer(const TrainingConfig&, const Set
 StatesOf states_of(const TrainingConfig&);
 
 // Steps all that this rank steps, a launch for each run, and publishes it.
-// scratch: for optimizers that look at parameters as a whole.
+// scratch: for optimizers that look at complete parameters.
 void take_step(Ops&, ParameterStore&, const Optimizer&, const StepScalars&, Arena* scratch = nullptr);
 // Takes the step beside the next backward pass, with the gradients of that pass or of the step before. The
 // optimizer must live until then.

@@ -9,7 +9,7 @@ Away OptimizerMemory::reserve_away(std::int64_t count, DType dtype) const {
 }
 
 void OptimizerMemory::reserve(const Group& g) {
-  require(!depot_ || !want_whole_gradient(g.specs), "whole gradients are on the device");
+  require(!depot_ || !want_complete_gradient(g.specs), "complete gradients are on the device");
   groups_.resize(static_cast<std::size_t>(layout_.groups()));
   Memory& m = groups_[static_cast<std::size_t>(g.index)];
   const Range mine = layout_.updated(g);
@@ -28,7 +28,8 @@ void OptimizerMemory::reserve(const Group& g) {
     m.master.here.reserve(ops_, mine.count, DType::f32);
   }
   for (const StateSpec& s : g.specs) {
-    const std::int64_t count = s.whole() ? whole_elements(g, s, g.parameters.size()) : s.elements(mine.count);
+    const std::int64_t count =
+        s.unsharded() ? unsharded_elements(g, s, g.parameters.size()) : s.elements(mine.count);
     Held& state = m.states.emplace_back();
     if (depot_)
       state.away = reserve_away(count, s.dtype);
@@ -37,8 +38,9 @@ void OptimizerMemory::reserve(const Group& g) {
   }
 }
 
-// Returns the elements of a whole state of the first `before` parameters.
-std::int64_t OptimizerMemory::whole_elements(const Group& g, const StateSpec& s, std::size_t before) const {
+// Returns the elements of an unsharded state of the first `before` parameters.
+std::int64_t OptimizerMemory::unsharded_elements(const Group& g, const StateSpec& s,
+                                                 std::size_t before) const {
   std::int64_t count = 0;
   for (std::size_t i = 0; i < before; ++i) {
     const std::int64_t n = s.shape_for(g.parameters[i]->shape).numel();
@@ -48,18 +50,18 @@ std::int64_t OptimizerMemory::whole_elements(const Group& g, const StateSpec& s,
   return count;
 }
 
-Tensor OptimizerMemory::whole_state(const Group& g, std::size_t state, std::size_t parameter) const {
+Tensor OptimizerMemory::unsharded_state(const Group& g, std::size_t state, std::size_t parameter) const {
   const StateSpec& s = g.specs[state];
   const Communicator& ranks = layout_.ranks().all;
   const std::int64_t n = s.shape_for(g.parameters[parameter]->shape).numel();
   return of(g).states[state].here.tensor.elements(
-      whole_elements(g, s, parameter),
+      unsharded_elements(g, s, parameter),
       s.kept == Kept::shares ? Share::of(n, ranks.rank(), ranks.size()).count : n);
 }
 
-void OptimizerMemory::add_whole_states(const Group& g, std::size_t parameter, FlatSlice& to) const {
+void OptimizerMemory::add_unsharded_states(const Group& g, std::size_t parameter, FlatSlice& to) const {
   for (std::size_t k = 0; k < g.specs.size(); ++k)
-    if (g.specs[k].whole()) to.states[k] = whole_state(g, k, parameter);
+    if (g.specs[k].unsharded()) to.states[k] = unsharded_state(g, k, parameter);
 }
 
 void OptimizerMemory::add_to(StoreMemory& m) const {

@@ -27,15 +27,15 @@ class OptimizerMemory {
       : ops_(ops), layout_(layout), values_(values), updater_(updater), depot_(std::move(depot)) {}
   void reserve(const Group&);  // a trained one
   const Memory& of(const Group& g) const { return groups_[static_cast<std::size_t>(g.index)]; }
-  // States that are not sharded like the parameter (StateSpec::whole) lie one parameter's after another.
-  Tensor whole_state(const Group&, std::size_t state, std::size_t parameter) const;
-  void add_whole_states(const Group&, std::size_t parameter, FlatSlice& to) const;
+  // States that are not sharded like the parameter (StateSpec::unsharded) lie one parameter's after another.
+  Tensor unsharded_state(const Group&, std::size_t state, std::size_t parameter) const;
+  void add_unsharded_states(const Group&, std::size_t parameter, FlatSlice& to) const;
   bool offloads() const { return depot_ != nullptr; }
   void add_to(StoreMemory&) const;
 
  private:
   Away reserve_away(std::int64_t count, DType) const;
-  std::int64_t whole_elements(const Group&, const StateSpec&, std::size_t before) const;
+  std::int64_t unsharded_elements(const Group&, const StateSpec&, std::size_t before) const;
 
   Ops& ops_;
   const Layout& layout_;

@@ -23,7 +23,7 @@ void Parts::each_part(const std::function<void(const Slice&, HostPieces&)>& visi
     const Tensor grad = gradients ? s.grad.elements(from, count) : Tensor{};
     Slice own{{s.master.elements(from, count), grad, {}}, s.parameter, s.first + from, count};
     for (std::size_t k = 0; k < specs.size(); ++k)
-      if (!specs[k].whole())
+      if (!specs[k].unsharded())
         own.states.push_back(s.states[k].elements(from / specs[k].block, specs[k].elements(count)));
       else  // saved by the rank with the parameter's first element
         own.states.push_back(own.first == 0 && !specs[k].differs() ? s.states[k] : Tensor{});
@@ -33,7 +33,7 @@ void Parts::each_part(const std::function<void(const Slice&, HostPieces&)>& visi
 
 void Parts::each_differing(const VisitState& visit) {
   HostPieces pieces(ops_);
-  stepping_.each_whole_state(
+  stepping_.each_unsharded_state(
       [&](const Parameter& p, const StateSpec& s, const Tensor& here, std::int64_t first) {
         if (p.copied || !s.differs()) return;
         pieces.out_of(here, [&](const Tensor& y, std::int64_t at) { visit(p, s, y, first + at); });
@@ -55,9 +55,9 @@ void Parts::restore_states(const ReadState& read) {
   stepping_.each_slice(layout_.options().stage.states, {.changes = true}, [&](const Slice& s) {
     const auto specs = layout_.states(*s.parameter);
     for (std::size_t k = 0; k < specs.size(); ++k)
-      if (!specs[k].whole()) restore(*s.parameter, specs[k], s.states[k], s.first / specs[k].block);
+      if (!specs[k].unsharded()) restore(*s.parameter, specs[k], s.states[k], s.first / specs[k].block);
   });
-  stepping_.each_whole_state(restore);
+  stepping_.each_unsharded_state(restore);
 }
 
 }  // namespace ft::zero

@@ -83,7 +83,7 @@ void Stepping::each_slice(Placement placement, Access access,
       const Range part = g.part(i, w.range);
       if (part.count == 0) continue;
       Slice s{w.slice(part), g.parameters[i], part.first - g.offsets[i], part.count};
-      optimizer_.add_whole_states(g, i, s);
+      optimizer_.add_unsharded_states(g, i, s);
       visit(s);
     }
   });
@@ -103,7 +103,7 @@ void Stepping::each_run_of(const Window& w, const std::function<void(const FlatR
     while (next < n && equal(*g.parameters[next])) ++next;
     const Range part = w.range.part(g.offsets[i], next < n ? g.offsets[next] : g.count);
     if (part.count > 0)
-      visit({w.slice(part), w.unit->name, first.decays, first.rule, want_whole_gradient(g.specs)});
+      visit({w.slice(part), w.unit->name, first.decays, first.rule, want_complete_gradient(g.specs)});
   }
 }
 

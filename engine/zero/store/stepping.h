@@ -39,13 +39,13 @@ class Stepping {
   void each_run(const std::function<void(const FlatRun&)>& visit);
   // Visits, after the runs, the parameters whose states want the complete gradient, a group at a time. The
   // gradient is gathered from the ranks' results so far, or is each rank's own. squares: set
-  // WholeSlice::squares.
-  void each_whole(bool squares, const std::function<void(std::span<const WholeSlice>)>& visit);
+  // CompleteSlice::squares.
+  void each_complete(bool squares, const std::function<void(std::span<const CompleteSlice>)>& visit);
   // Visits the states that are not sharded like their parameter, also of parameters that this rank does not
   // update. `first`: index of the first element in the saved tensor.
   using VisitState =
       std::function<void(const Parameter&, const StateSpec&, const Tensor& here, std::int64_t first)>;
-  void each_whole_state(const VisitState& visit) const;
+  void each_unsharded_state(const VisitState& visit) const;
   // Returns the Ops for the tensors of slices and runs: `usual` (the device's, or a wrapper) or the host's.
   Ops& ops(Ops& usual) const { return updater_.ops(usual); }
   // Makes updated masters visible: casts them to values, and gathers values that other ranks need.
@@ -60,8 +60,8 @@ class Stepping {
   void each_window(Placement, Access, const Windows::Visit&);
   static void each_run_of(const Window&, const std::function<void(const FlatRun&)>&);
   std::vector<double> squares_of_masters();
-  std::vector<WholeSlice> whole_slices(const Window&, const Tensor& gradient,
-                                       const std::vector<double>& squares) const;
+  std::vector<CompleteSlice> complete_slices(const Window&, const Tensor& gradient,
+                                             const std::vector<double>& squares) const;
 
   Ops& ops_;
   const Layout& layout_;

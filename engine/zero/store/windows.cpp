@@ -10,7 +10,7 @@ FlatSlice Window::slice(Range part) const {
       here.master.elements(first, count), here.grad ? here.grad.elements(first, count) : Tensor{}, {}};
   const auto& specs = group->specs;
   for (std::size_t k = 0; k < specs.size(); ++k)
-    s.states.push_back(specs[k].whole()
+    s.states.push_back(specs[k].unsharded()
                            ? Tensor{}
                            : here.states[k].elements(first / specs[k].block, specs[k].elements(count)));
   return s;
@@ -75,9 +75,9 @@ void Windows::bring(Window& w, Access access) {
   if (access.grads) w.here.grad = gradient(w, access);
   for (std::size_t k = 0; k < g.specs.size(); ++k) {
     const StateSpec& s = g.specs[k];
-    w.here.states.push_back(s.whole() ? Tensor{}
-                                      : part(w, own.states[k].here.tensor, own.states[k].away,
-                                             first / s.block, s.elements(count), s.dtype));
+    w.here.states.push_back(s.unsharded() ? Tensor{}
+                                          : part(w, own.states[k].here.tensor, own.states[k].away,
+                                                 first / s.block, s.elements(count), s.dtype));
   }
   const Away value = values_.away(g);
   if (!access.changes || g.dtype == DType::f32 || !(updater_.on_host() || value)) return;

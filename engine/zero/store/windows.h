@@ -27,7 +27,7 @@ struct Window {
   const Unit* unit;
   const Group* group;
   Range range;                          // in elements of the group
-  FlatSlice here{};                     // of the range; empty states where StateSpec::whole
+  FlatSlice here{};                     // of the range; empty states where StateSpec::unsharded
   Tensor value{};                       // if values are offloaded and are not their own masters
   std::vector<std::byte*> taken{};      // temporary memory
   std::vector<Move> coming{}, going{};  // pending copies

@@ -63,7 +63,7 @@ void each_array(const Slice& s,
   const auto specs = declared_by(*s.parameter);
   ASSERT_EQ(s.states.size(), specs.size());
   for (std::size_t k = 0; k < specs.size(); ++k) {
-    const bool whole = specs[k].whole();
+    const bool whole = specs[k].unsharded();
     EXPECT_EQ(s.first % specs[k].block, 0);
     EXPECT_EQ(s.states[k].numel(),
               whole ? specs[k].shape_for(s.parameter->shape).numel() : specs[k].elements(s.count));

@@ -126,7 +126,7 @@ Trained train(const TrainingConfig& config, const Layouts& l, Step step) {
       for (std::size_t k = 0; k < specs.size(); ++k)
         if (s.states[k])
           put(str(s.parameter->name, ".", specs[k].name), s.states[k],
-              specs[k].whole() ? 0 : s.first / specs[k].block);
+              specs[k].unsharded() ? 0 : s.first / specs[k].block);
     });
   });
   EXPECT_GT(padding, 0);

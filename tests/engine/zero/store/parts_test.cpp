@@ -15,7 +15,7 @@ std::span<const StateSpec> blocks_and_rows(const Parameter& p) {
   return std::span(kStates).first(p.shape.rank == 2 ? 2 : 1);
 }
 constexpr std::array<StateSpec, 2> kSigns{
-    {{.name = "own", .kept = Kept::own, .whole_gradient = true}, {.name = "lost", .kept = Kept::shares}}};
+    {{.name = "own", .kept = Kept::own, .complete_gradient = true}, {.name = "lost", .kept = Kept::shares}}};
 std::span<const StateSpec> signs(const Parameter&) { return kSigns; }
 
 using Saved = std::map<std::string, std::map<std::int64_t, float>>;  // by name and index

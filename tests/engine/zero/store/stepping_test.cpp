@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<StateSpec, 1> kMean{{{.name = "mean"}}};
 std::span<const StateSpec> mean(const Parameter&) { return kMean; }
 constexpr std::array<StateSpec, 2> kRows{
-    {{.name = "rows", .kept = Kept::rows, .whole_gradient = true}, {.name = "mean"}}};
+    {{.name = "rows", .kept = Kept::rows, .complete_gradient = true}, {.name = "mean"}}};
 std::span<const StateSpec> rows(const Parameter& p) {
   return p.shape.rank == 2 ? std::span<const StateSpec>(kRows) : kMean;
 }
@@ -127,12 +127,12 @@ TEST(Stepping, UpdatesOfCompleteParameters) {
       SmallStore s(comm, of_stage(stage, true), rows);
       s.step(1);
       int seen = 0;
-      s.stepping.each_whole(true, [&](std::span<const WholeSlice> slices) {
-        for (const WholeSlice& w : slices) {
+      s.stepping.each_complete(true, [&](std::span<const CompleteSlice> slices) {
+        for (const CompleteSlice& w : slices) {
           const Parameter& p = *w.parameter;
           double squares = 0;
           for (std::int64_t i = 0; i < p.shape.numel(); ++i) {
-            ASSERT_EQ(element(w.whole_grad, i), s.summed(p, i, 1));
+            ASSERT_EQ(element(w.complete_grad, i), s.summed(p, i, 1));
             squares += double(initial(p, i)) * initial(p, i);
           }
           EXPECT_EQ(w.squares, squares);
@@ -143,10 +143,11 @@ TEST(Stepping, UpdatesOfCompleteParameters) {
       });
       EXPECT_EQ(seen, SmallModel::kUnits);  // not the vectors
       int states = 0;
-      s.stepping.each_whole_state([&](const Parameter&, const StateSpec& spec, const Tensor&, std::int64_t) {
-        EXPECT_EQ(spec.name, "rows");
-        ++states;
-      });
+      s.stepping.each_unsharded_state(
+          [&](const Parameter&, const StateSpec& spec, const Tensor&, std::int64_t) {
+            EXPECT_EQ(spec.name, "rows");
+            ++states;
+          });
       EXPECT_EQ(states, SmallModel::kUnits);
     });
 }
