@@ -164,11 +164,7 @@ inline constexpr Feature kWholeSteps{
 inline constexpr Feature kWideStates{
     .name = "an 8-bit optimizer, Adafactor, Muon or 1-bit Adam",
     .set = "training.optim=adafactor",
-    .on =
-        [](const RunConfig& c, int) {
-          const Optim o = c.training.optim->unpaged();
-          return o->complete || o == &optimizers::kAdamW8bit || o == &optimizers::kLion8bit;
-        },
+    .on = [](const RunConfig& c, int) { return c.training.optim->complete || c.training.optim->coded; },
 };
 
 inline constexpr Feature kOneBit{

@@ -65,8 +65,11 @@ std::unique_ptr<const Optimizer> make_adamw_8bit(const TrainingConfig& c, const 
 
 constexpr OptimizerKind optimizers::kAdamW{
     .name = "adamw", .synonyms = {"adamw_torch", "adamw_torch_fused"}, .make = make_adamw, .betas = true};
-constexpr OptimizerKind optimizers::kAdamW8bit{
-    .name = "adamw_8bit", .synonyms = {"adamw_bnb_8bit"}, .make = make_adamw_8bit, .betas = true};
+constexpr OptimizerKind optimizers::kAdamW8bit{.name = "adamw_8bit",
+                                               .synonyms = {"adamw_bnb_8bit"},
+                                               .make = make_adamw_8bit,
+                                               .betas = true,
+                                               .coded = true};
 constexpr OptimizerKind optimizers::kPagedAdamW = paged(kAdamW, "paged_adamw_32bit", "paged_adamw");
 constexpr OptimizerKind optimizers::kPagedAdamW8bit = paged(kAdamW8bit, "paged_adamw_8bit");
 

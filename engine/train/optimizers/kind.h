@@ -16,6 +16,7 @@ struct OptimizerKind {
   // Throws UserError (config) for mistakes in training.optim_args, by their place in the settings.
   std::unique_ptr<const Optimizer> (*make)(const TrainingConfig&, const SettingsText&) = nullptr;
   bool betas = false;                       // has adam_beta1 and adam_beta2
+  bool coded = false;                       // keeps states in 8 bits
   bool complete = false;                    // looks at complete parameters, which then live on the device
   int last_stage = 3;                       // the last ZeRO stage that it has
   const OptimizerKind* paged_of = nullptr;  // the same optimizer, with states on the device

@@ -54,7 +54,8 @@ std::unique_ptr<const Optimizer> make_lion_8bit(const TrainingConfig& c, const S
 
 constexpr OptimizerKind optimizers::kLion{
     .name = "lion", .synonyms = {"lion_32bit"}, .make = make_lion, .betas = true};
-constexpr OptimizerKind optimizers::kLion8bit{.name = "lion_8bit", .make = make_lion_8bit, .betas = true};
+constexpr OptimizerKind optimizers::kLion8bit{
+    .name = "lion_8bit", .make = make_lion_8bit, .betas = true, .coded = true};
 constexpr OptimizerKind optimizers::kPagedLion = paged(kLion, "paged_lion_32bit", "paged_lion");
 constexpr OptimizerKind optimizers::kPagedLion8bit = paged(kLion8bit, "paged_lion_8bit");
 

@@ -140,7 +140,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 // States of embeddings and of weights with few elements stay in 32 bits.
 TEST(EightBit, StatesOfSomeWeightsStayIn32Bits) {
-  for (const Optim optim : {&optimizers::kAdamW8bit, &optimizers::kLion8bit}) {
+  for (const Optim optim : OptimizerKind::all()) {
+    if (!optim->coded) continue;
+    SCOPED_TRACE(optim->name);
     TrainingConfig config;
     config.optim = optim;
     const auto optimizer = make_optimizer(config);

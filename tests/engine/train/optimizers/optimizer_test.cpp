@@ -120,8 +120,8 @@ TEST(Optimizers, PagedOnesDifferOnlyInTheirHome) {
   for (const OptimizerKind* kind : OptimizerKind::all()) {
     const OptimizerKind* home = kind->unpaged();
     EXPECT_EQ(home->paged_of, nullptr) << kind->name;
-    EXPECT_EQ(std::tie(kind->make, kind->betas, kind->complete, kind->last_stage),
-              std::tie(home->make, home->betas, home->complete, home->last_stage))
+    EXPECT_EQ(std::tie(kind->make, kind->betas, kind->coded, kind->complete, kind->last_stage),
+              std::tie(home->make, home->betas, home->coded, home->complete, home->last_stage))
         << kind->name;
     paged += kind != home;
   }
