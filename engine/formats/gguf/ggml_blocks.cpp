@@ -22,6 +22,16 @@ constexpr GgmlForm kForms[] = {
     {GgmlType::q4_k, "Q4_K", kLargeBlock, 144, quantize_q4_k, dequantize_q4_k},
     {GgmlType::q5_k, "Q5_K", kLargeBlock, 176, quantize_q5_k, dequantize_q5_k},
     {GgmlType::q6_k, "Q6_K", kLargeBlock, 210, quantize_q6_k, dequantize_q6_k},
+    {GgmlType::iq1_s, "IQ1_S", kLargeBlock, 50, nullptr, dequantize_iq1_s},
+    {GgmlType::iq1_m, "IQ1_M", kLargeBlock, 56, nullptr, dequantize_iq1_m},
+    {GgmlType::iq2_xxs, "IQ2_XXS", kLargeBlock, 66, nullptr, dequantize_iq2_xxs},
+    {GgmlType::iq2_xs, "IQ2_XS", kLargeBlock, 74, nullptr, dequantize_iq2_xs},
+    {GgmlType::iq2_s, "IQ2_S", kLargeBlock, 82, nullptr, dequantize_iq2_s},
+    {GgmlType::iq3_xxs, "IQ3_XXS", kLargeBlock, 98, nullptr, dequantize_iq3_xxs},
+    {GgmlType::iq3_s, "IQ3_S", kLargeBlock, 110, nullptr, dequantize_iq3_s},
+    {GgmlType::tq1_0, "TQ1_0", kLargeBlock, 54, nullptr, dequantize_tq1_0},
+    {GgmlType::tq2_0, "TQ2_0", kLargeBlock, 66, nullptr, dequantize_tq2_0},
+    {GgmlType::mxfp4, "MXFP4", kSmallBlock, 17, nullptr, dequantize_mxfp4},
 };
 
 }  // namespace

@@ -20,9 +20,19 @@ enum class GgmlType : std::uint32_t {
   q4_k = 12,
   q5_k = 13,
   q6_k = 14,
+  iq2_xxs = 16,
+  iq2_xs = 17,
+  iq3_xxs = 18,
+  iq1_s = 19,
   iq4_nl = 20,
+  iq3_s = 21,
+  iq2_s = 22,
   iq4_xs = 23,
+  iq1_m = 29,
   bf16 = 30,
+  tq1_0 = 34,
+  tq2_0 = 35,
+  mxfp4 = 39,
 };
 
 // A type's format. Rows are a multiple of the block.
@@ -57,6 +67,7 @@ void dequantize_q5_1(const std::uint8_t* x, float* y);
 void dequantize_q8_0(const std::uint8_t* x, float* y);
 void dequantize_iq4_nl(const std::uint8_t* x, float* y);
 void dequantize_iq4_xs(const std::uint8_t* x, float* y);
+void dequantize_mxfp4(const std::uint8_t* x, float* y);
 // ggml_k_quants.cpp
 void quantize_q4_k(const float* x, std::uint8_t* y);
 void quantize_q5_k(const float* x, std::uint8_t* y);
@@ -66,5 +77,16 @@ void dequantize_q3_k(const std::uint8_t* x, float* y);
 void dequantize_q4_k(const std::uint8_t* x, float* y);
 void dequantize_q5_k(const std::uint8_t* x, float* y);
 void dequantize_q6_k(const std::uint8_t* x, float* y);
+// ggml_iq.cpp
+void dequantize_iq1_s(const std::uint8_t* x, float* y);
+void dequantize_iq1_m(const std::uint8_t* x, float* y);
+void dequantize_iq2_xxs(const std::uint8_t* x, float* y);
+void dequantize_iq2_xs(const std::uint8_t* x, float* y);
+void dequantize_iq2_s(const std::uint8_t* x, float* y);
+void dequantize_iq3_xxs(const std::uint8_t* x, float* y);
+void dequantize_iq3_s(const std::uint8_t* x, float* y);
+// ggml_ternary.cpp
+void dequantize_tq1_0(const std::uint8_t* x, float* y);
+void dequantize_tq2_0(const std::uint8_t* x, float* y);
 
 }  // namespace ft

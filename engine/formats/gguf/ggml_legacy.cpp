@@ -1,5 +1,6 @@
 // GGUF's blocks of 32, with a scale, or a scale and a smallest value. IQ4_XS packs eight of IQ4_NL's blocks
-// into one of 256: d, the high two bits of eight scales, their low four, the codes.
+// into one of 256: d, the high two bits of eight scales, their low four, the codes. MXFP4 has a power of two,
+// in 8 bits, before the codes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -83,6 +84,15 @@ int nearest_level(float x) {
   const float to_below = x - kLevels[static_cast<std::size_t>(above - 1)],
               to_above = kLevels[static_cast<std::size_t>(above)] - x;
   return to_below < to_above ? above - 1 : above;
+}
+
+// Twice the values of MXFP4 (OCP microscaling formats, E2M1).
+constexpr std::array<std::int8_t, 16> kE2m1 = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// Returns 2^(exponent - 128).
+float half_power(std::uint8_t exponent) {
+  const std::uint32_t bits = exponent < 2 ? 0x200000u << exponent : (exponent - 1u) << 23;
+  return std::bit_cast<float>(bits);
 }
 
 // Weighted least squares fit of x = scale * level, with weights x^2 and the levels nearest to inverse * x.
@@ -185,6 +195,11 @@ void dequantize_q8_0(const std::uint8_t* x, float* y) {
 void dequantize_iq4_nl(const std::uint8_t* x, float* y) {
   const float d = get_f16(x);
   for (int i = 0; i < kSmallBlock; ++i) y[i] = d * kLevels[static_cast<std::size_t>(low_code(x + 2, i))];
+}
+
+void dequantize_mxfp4(const std::uint8_t* x, float* y) {
+  const float scale = half_power(x[0]);
+  for (int i = 0; i < kSmallBlock; ++i) y[i] = scale * kE2m1[static_cast<std::size_t>(low_code(x + 1, i))];
 }
 
 void dequantize_iq4_xs(const std::uint8_t* x, float* y) {

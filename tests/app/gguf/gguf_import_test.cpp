@@ -2,14 +2,18 @@
 // from. tests/golden/gguf_import.txt shows that dequantizing gives the same bits as the gguf package.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "app/config/config.h"
 #include "app/gguf/export.h"
 #include "data/tokenizers/gguf_tokenizer.h"
 #include "data/tokenizers/tokenizer.h"
+#include "engine/files/file.h"
 #include "engine/files/json.h"
 #include "engine/files/safetensors/weights.h"
 #include "models/gguf/gguf_config.h"
@@ -94,6 +98,77 @@ TEST_F(GgufImport, PartsOfQuantizedBlocksAreReadFromAnyPlace) {
     for (const std::int64_t n : {std::int64_t{1}, std::int64_t{33}, shape[1] + 5})
       EXPECT_EQ(values(weights, name, first, n),
                 std::vector<float>(all.begin() + first, all.begin() + first + n));
+}
+
+// Blocks of random codes, whose f16 number is between 2^-7 and 2^-6 at every place where a type may have it.
+std::string random_blocks(const GgmlForm& form, std::int64_t elements) {
+  std::string blocks(static_cast<std::size_t>(elements / form.block * form.bytes), '\0');
+  std::uint32_t h = 1;
+  for (char& byte : blocks) byte = static_cast<char>((h = h * 1664525u + 1013904223u) >> 24);
+  for (std::size_t at = 0; at < blocks.size(); at += static_cast<std::size_t>(form.bytes)) {
+    char* block = blocks.data() + at;
+    if (form.type == GgmlType::mxfp4) *block = 120;
+    for (const std::int64_t high : {std::int64_t{1}, std::int64_t{81}, std::int64_t{83}, form.bytes - 1})
+      if (form.type != GgmlType::mxfp4 && high < form.bytes)
+        block[high] = static_cast<char>((block[high] & 3) | 0x20);
+  }
+  return blocks;
+}
+
+// Gives tensors of a file other types, with these blocks as their data.
+void retype(const std::string& file, const std::map<std::string, std::pair<GgmlType, std::string>>& changes) {
+  const GgufFile was(file);
+  const std::string bytes = read_file(file, 1 << 24);
+  std::string out = bytes.substr(0, static_cast<std::size_t>(was.tensors()[0].begin));
+  const std::size_t data = out.size();
+  const auto put = [&](std::size_t at, auto number) { std::memcpy(out.data() + at, &number, sizeof number); };
+  for (const GgufTensor& t : was.tensors()) {
+    const auto change = changes.find(t.name);
+    const std::size_t type = out.find(t.name) + t.name.size() + 4 + 8 * t.shape.size();
+    if (change != changes.end()) put(type, change->second.first);
+    put(type + 4, std::uint64_t{out.size() - data});
+    out += change != changes.end()
+               ? change->second.second
+               : bytes.substr(static_cast<std::size_t>(t.begin), static_cast<std::size_t>(t.bytes()));
+    out.resize((out.size() + 31) / 32 * 32);
+  }
+  std::ofstream(file, std::ios::binary) << out;
+}
+
+// Types that ft only reads: each is a layer's weight of a base that trains.
+TEST_F(GgufImport, TypesThatFtDoesNotWriteAreBases) {
+  constexpr GgmlType kTypes[] = {GgmlType::q2_k,    GgmlType::q3_k,  GgmlType::iq4_xs, GgmlType::iq3_s,
+                                 GgmlType::iq3_xxs, GgmlType::iq2_s, GgmlType::iq2_xs, GgmlType::iq2_xxs,
+                                 GgmlType::iq1_m,   GgmlType::iq1_s, GgmlType::tq1_0,  GgmlType::tq2_0,
+                                 GgmlType::mxfp4};
+  folder.write("train.jsonl", "{\"prompt\": \"a b\", \"completion\": \"c d\"}\n");
+  const Json config = {{"model", {{"model_name_or_path", "x.gguf"}}},
+                       {"data", {{"datasets", {{{"path", "train.jsonl"}}}}}},
+                       {"training", {{"output_dir", "out"}, {"max_steps", 1}}}};
+  folder.write("run.json", config.dump());
+  for (std::size_t first = 0; first < std::size(kTypes); first += 4) {
+    make(source_path("configs/demo/base"), "float32");
+    std::map<std::string, std::pair<GgmlType, std::string>> changes;
+    for (std::size_t i = first; i < std::min(first + 4, std::size(kTypes)); ++i)
+      changes[str("blk.", i - first, ".ffn_down.weight")] = {kTypes[i],
+                                                             random_blocks(*form_of(kTypes[i]), 192 * 512)};
+    retype(file, changes);
+    folder.write("config.json", config_of_gguf(GgufFile(file)));
+    const GgufWeights weights(file, folder / "config.json");
+    for (const auto& [name, change] : changes) {
+      const GgmlForm& form = *form_of(change.first);
+      std::vector<float> want(192 * 512);
+      for (std::size_t i = 0, at = 0; i < want.size();
+           i += static_cast<std::size_t>(form.block), at += static_cast<std::size_t>(form.bytes))
+        form.dequantize(reinterpret_cast<const std::uint8_t*>(change.second.data()) + at, want.data() + i);
+      EXPECT_EQ(values(weights, "model.layers." + name.substr(4, 1) + ".mlp.down_proj.weight", 0, 192 * 512),
+                want)
+          << form.name;
+      EXPECT_NE(weights.types().find(form.name), std::string::npos) << weights.types();
+    }
+    const Outcome trained = run({"train", "--config", folder / "run.json", "--overwrite"});
+    EXPECT_EQ(trained.code, 0) << trained.err;
+  }
 }
 
 // LLaMA's tokenizer as GGUF's readers use it: with a space before every text (legacy).

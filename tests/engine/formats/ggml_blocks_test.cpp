@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/file.h"
+#include "engine/files/hash.h"
 #include "engine/files/json.h"
 #include "engine/formats/gguf/ggml_blocks.h"
 #include "tests/support/source.h"
@@ -81,21 +82,63 @@ TEST_P(GgmlBlocks, ComeBackNearby) {
   }
 }
 
-// Types that ft only reads give the gguf package's values (tests/golden/make_ggml_read.py).
-TEST(GgmlBlocksRead, HaveTheGgufPackagesValues) {
-  const Json golden = parse_json(read_file(source_path("tests/golden/ggml_read.json"), 1 << 20), {"golden"});
-  for (const GgmlType type : {GgmlType::q2_k, GgmlType::q3_k, GgmlType::iq4_xs}) {
-    const GgmlForm& form = *form_of(type);
-    const std::string blocks = bytes_of(golden[form.name]["blocks"]),
-                      values = bytes_of(golden[form.name]["values"]);
-    std::vector<float> want(values.size() / sizeof(float)), got(want.size());
-    std::memcpy(want.data(), values.data(), values.size());
-    ASSERT_EQ(static_cast<std::int64_t>(blocks.size()) / form.bytes * form.block, std::ssize(want));
-    const auto* x = reinterpret_cast<const std::uint8_t*>(blocks.data());
-    for (std::size_t i = 0; i < want.size(); i += static_cast<std::size_t>(form.block), x += form.bytes)
-      form.dequantize(x, got.data() + i);
-    EXPECT_EQ(got, want) << form.name;
+struct ReadType {
+  GgmlType type;
+  std::vector<std::size_t> numbers;  // places of f16 numbers in a block
+};
+class GgmlBlocksRead : public testing::TestWithParam<ReadType> {};
+INSTANTIATE_TEST_SUITE_P(Types, GgmlBlocksRead,
+                         testing::Values(ReadType{GgmlType::q2_k, {80, 82}}, ReadType{GgmlType::q3_k, {108}},
+                                         ReadType{GgmlType::iq4_xs, {0}}, ReadType{GgmlType::iq2_xxs, {0}},
+                                         ReadType{GgmlType::iq2_xs, {0}}, ReadType{GgmlType::iq2_s, {0}},
+                                         ReadType{GgmlType::iq3_xxs, {0}}, ReadType{GgmlType::iq3_s, {0}},
+                                         ReadType{GgmlType::iq1_s, {0}}, ReadType{GgmlType::iq1_m, {}},
+                                         ReadType{GgmlType::tq1_0, {52}}, ReadType{GgmlType::tq2_0, {64}},
+                                         ReadType{GgmlType::mxfp4, {}}),
+                         [](const auto& test) { return std::string(form_of(test.param.type)->name); });
+
+std::vector<float> values_of(const GgmlForm& form, const std::string& blocks) {
+  const auto count = blocks.size() / static_cast<std::size_t>(form.bytes);
+  std::vector<float> values(count * static_cast<std::size_t>(form.block));
+  const auto* x = reinterpret_cast<const std::uint8_t*>(blocks.data());
+  for (std::size_t i = 0; i < values.size(); i += static_cast<std::size_t>(form.block), x += form.bytes)
+    form.dequantize(x, values.data() + i);
+  return values;
+}
+
+// The same bytes as noise() and many() in make_ggml_read.py.
+std::string many_blocks(const GgmlForm& form, const ReadType& read) {
+  const auto size = static_cast<std::size_t>(form.bytes);
+  std::string blocks(1024 * size, '\0');
+  for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+    std::uint32_t h = (i + 1) * 2654435761u;
+    h ^= h >> 15;
+    h *= 2246822507u;
+    h ^= h >> 13;
+    blocks[i] = static_cast<char>(h >> 24);
   }
+  for (std::size_t block = 0; block < blocks.size(); block += size) {
+    for (const std::size_t at : read.numbers)
+      blocks[block + at + 1] = static_cast<char>((blocks[block + at + 1] & 3) | 0x20);
+    if (read.type == GgmlType::iq1_m)
+      blocks[block + 55] = static_cast<char>((blocks[block + 55] & 15) | 0x20);
+  }
+  return blocks;
+}
+
+// tests/golden/make_ggml_read.py
+TEST_P(GgmlBlocksRead, HaveTheGgufPackagesValues) {
+  const Json golden = parse_json(read_file(source_path("tests/golden/ggml_read.json"), 1 << 20), {"golden"});
+  const GgmlForm& form = *form_of(GetParam().type);
+  EXPECT_EQ(form.quantize, nullptr);
+  const std::string values = bytes_of(golden[form.name]["values"]);
+  std::vector<float> want(values.size() / sizeof(float));
+  std::memcpy(want.data(), values.data(), values.size());
+  ASSERT_FALSE(want.empty());
+  EXPECT_EQ(values_of(form, bytes_of(golden[form.name]["blocks"])), want);
+  const std::vector<float> many = values_of(form, many_blocks(form, GetParam()));
+  EXPECT_EQ(sha256({reinterpret_cast<const char*>(many.data()), many.size() * sizeof(float)}),
+            golden[form.name]["sha256"]);
 }
 
 }  // namespace

@@ -153,9 +153,10 @@ TEST_F(Gguf, RefusesDamagedFiles) {
   const std::size_t first = bytes().find("one"), second = bytes().find("two");
   EXPECT_EQ(damaged(first + 3, std::string("\x09")), "one has more than four dimensions");
   EXPECT_EQ(damaged(first + 7, many), "one is too large");
-  EXPECT_EQ(damaged(first + 7 + 16, std::string("\x0f")),
-            "one is of type 15; ft reads F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, IQ4_XS, Q2_K, "
-            "Q3_K, Q4_K, Q5_K and Q6_K");
+  EXPECT_EQ(
+      damaged(first + 7 + 16, std::string("\x0f")),
+      "one is of type 15; ft reads F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, IQ4_XS, Q2_K, "
+      "Q3_K, Q4_K, Q5_K, Q6_K, IQ1_S, IQ1_M, IQ2_XXS, IQ2_XS, IQ2_S, IQ3_XXS, IQ3_S, TQ1_0, TQ2_0 and MXFP4");
   EXPECT_EQ(damaged(first + 7 + 16, std::string("\x08")), "one is Q8_0 and its rows are not blocks of 32");
   EXPECT_EQ(damaged(second, "one"), "one appears twice");
   EXPECT_EQ(damaged(second + 7 + 8 + 4, std::string("\x40")), "two does not follow the tensor before it");
