@@ -379,6 +379,10 @@ void Moe::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& saved,
   if (shared) shared_back(c, dx, dy, x, s);
 }
 
+void Moe::cut(TensorRank) const {
+  refuse_cut(str("ranks cannot share the experts of ", name, " yet; leave it out"));
+}
+
 void Moe::share(TensorRank t) {
   if (t.size == 1) return;
   const std::int64_t count = std::ssize(experts);

@@ -87,6 +87,8 @@ struct Moe {
   // were not kept.
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&, const RouterStatistics* routers) const;
   void visit(Visitor&);
+  // Throws UserError (config): the experts' matrices are not split.
+  [[noreturn]] void cut(TensorRank) const;
   // Splits the experts among ranks that all have them: keeps only this rank's experts. Other ranks then know
   // nothing of them except their names. Throws UserError (config) if the number of experts does not divide
   // evenly.

@@ -52,9 +52,9 @@ void FourBitWeight::cut(int axis, TensorRank t, const Parts& parts) {
     std::string sizes;
     for (int n = 1; n <= std::min<std::int64_t>(shape[axis], 64); ++n)
       if (divides(axis, n, parts)) sizes += str(sizes.empty() ? "" : ", ", n);
-    throw UserError(Exit::config, str("distributed.tensor_parallel_size: ", t.size, " ranks cannot share ",
-                                      codes.name, " ", to_string(shape), " at the borders of its blocks of ",
-                                      form.block, " elements in 4 bits; sizes that would do: ", sizes));
+    refuse_cut(str(t.size, " ranks cannot share ", codes.name, " ", to_string(shape),
+                   " at the borders of its blocks of ", form.block,
+                   " elements in 4 bits; sizes that would do: ", sizes));
   }
   const std::int64_t step = axis == 0 ? shape[1] : 1, groups = axis == 0 ? 1 : shape[0];
   const std::int64_t n = shape[axis] * step;
@@ -102,8 +102,6 @@ void Int8Weight::visit(Visitor& v) {
   v.parameter(scales);
 }
 
-void Int8Weight::cut(int, TensorRank, const Parts&) {
-  throw UserError(Exit::config, "distributed.tensor_parallel_size: weights in 8 bits are not split");
-}
+void Int8Weight::cut(int, TensorRank, const Parts&) { refuse_cut("weights in 8 bits are not split"); }
 
 }  // namespace ft

@@ -7,6 +7,7 @@
 #include "engine/ops/ops.h"
 #include "engine/parallel/batch_part.h"
 #include "engine/parallel/row_shards.h"
+#include "engine/parallel/sequence_part.h"
 
 namespace ft {
 
@@ -53,9 +54,9 @@ void CausalLm::cut_all(TensorRank t) {
 
 void CausalLm::share_rows(std::int64_t ranks, SequenceSharing by) {
   if (balance_.coefficient != 0)
-    throw UserError(Exit::config, str("distributed.sequence_parallel_size is ", ranks,
-                                      ": the loss of uneven experts needs all tokens of a micro-batch; set "
-                                      "output_router_logits to false in config.json"));
+    refuse_row_share(ranks,
+                     "the loss of uneven experts needs all tokens of a micro-batch; set "
+                     "output_router_logits to false in config.json");
   for (const DecoderBlock& b : blocks_) b.share_rows(ranks, by);
 }
 

@@ -1,7 +1,5 @@
 #include "engine/model/decoder_block.h"
 
-#include "engine/core/error.h"
-
 namespace ft {
 
 DecoderBlock::Saved DecoderBlock::forward(Ctx& c, Tensor y, Tensor x, const Side& side, Keep keep) const {
@@ -58,15 +56,6 @@ void DecoderBlock::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Si
   mlp_back(c, d, by_mlp, x, s, side);
   attention_back(c, d, x, s, side, input_grad);
   if (by_mlp) c.ops.run(op::Add{d, by_mlp});
-}
-
-void DecoderBlock::cut(TensorRank t) {
-  if (moe)
-    throw UserError(Exit::config, str("distributed.tensor_parallel_size: ranks cannot share the experts of ",
-                                      attention.name(), "'s layer yet; leave it out"));
-  attention.cut(t);
-  mlp.cut(t);
-  for (Residual* step : {&attended, &fed}) step->cut(t);
 }
 
 void DecoderBlock::visit(Visitor& v) {

@@ -26,7 +26,11 @@ struct DecoderBlock {
   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
   void visit(Visitor&);
-  void cut(TensorRank);
+  void cut(TensorRank t) {
+    moe ? moe->cut(t) : mlp.cut(t);
+    attention.cut(t);
+    for (Residual* step : {&attended, &fed}) step->cut(t);
+  }
   void take_apart(ParameterStore& store, std::vector<Parameter*>& parameters) {
     if (moe) moe->take_apart(store, parameters);
   }

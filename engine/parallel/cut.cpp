@@ -36,13 +36,17 @@ void keep_portion(Parameter& p, const Portion& s) {
     p.stored.at += s.runs[0].begin * size_of(p.dtype);
 }
 
+void refuse_cut(const std::string& why) {
+  throw UserError(Exit::config, "distributed.tensor_parallel_size: " + why);
+}
+
 void require_heads(std::int64_t heads, const char* called, TensorRank t) {
   if (heads % t.size == 0) return;
   std::string would;
   for (std::int64_t n = 1; n <= heads; ++n)
     if (heads % n == 0) would += str(would.empty() ? "" : ", ", n);
-  throw UserError(Exit::config, str("distributed.tensor_parallel_size: ", t.size, " ranks cannot share ",
-                                    heads, " heads (", called, ") evenly; sizes that would do: ", would));
+  refuse_cut(str(t.size, " ranks cannot share ", heads, " heads (", called,
+                 ") evenly; sizes that would do: ", would));
 }
 
 // Rounds partial sums of narrower types once: communicators add up only dense f32.

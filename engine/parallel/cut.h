@@ -3,6 +3,8 @@
 // matrix cut into columns and one cut into rows the ranks exchange nothing: heads, or the width of a
 // feed-forward layer, are split in the same way.
 #pragma once
+#include <string>
+
 #include "engine/zero/parameter.h"
 
 namespace ft {
@@ -42,6 +44,8 @@ void cut(Parameter&, int axis, TensorRank, const Parts& = {});
 // Keeps only a portion of a flat array; the caller sets its shape.
 void keep_portion(Parameter&, const Portion&);
 
+// Throws UserError (config): ranks cannot split a layer, and why.
+[[noreturn]] void refuse_cut(const std::string& why);
 // Throws UserError (config) unless `heads` divide evenly among the ranks; the message lists sizes that would
 // do. called: name of the setting in the model's configuration.
 void require_heads(std::int64_t heads, const char* called, TensorRank);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/core/error.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -59,6 +60,27 @@ HeadsByRank::HeadsByRank(Communicator& ranks, Heads all) : ranks_(ranks), all_(a
 
 bool HeadsByRank::divides(Heads h, std::int64_t ranks) {
   return h.query % ranks == 0 && (h.key_value % ranks == 0 || ranks % h.key_value == 0);
+}
+
+void refuse_row_share(std::int64_t ranks, const std::string& why) {
+  throw UserError(Exit::config, str("distributed.sequence_parallel_size is ", ranks, ": ", why));
+}
+
+void refuse_ring(const std::string& why) {
+  throw UserError(Exit::config, "distributed.sequence_parallel_type is ring, " + why);
+}
+
+void HeadsByRank::require_divisible(Heads heads, std::int64_t ranks) {
+  if (divides(heads, ranks)) return;
+  std::string sizes;
+  for (std::int64_t n = 1; n <= heads.query; ++n)
+    if (divides(heads, n)) sizes += str(sizes.empty() ? "" : ", ", n);
+  refuse_row_share(ranks, str(ranks, " ranks cannot share ", heads.query, " heads (num_attention_heads) and ",
+                              heads.key_value,
+                              " key/value heads (num_key_value_heads) evenly\n  set "
+                              "distributed.sequence_parallel_type to ring, which does not split heads; sizes "
+                              "that would do: ",
+                              sizes));
 }
 
 Tensor HeadsByRank::keys_of(const Tensor& all, int r) const {

@@ -34,6 +34,10 @@ struct RowShare {
 // has at least one, because a decoder's rows need some to see.
 Batch part_of(const Batch& whole, const RowShare&);
 
+// Throw UserError (config): so many ranks, or a ring of them, cannot share a model's rows, and why.
+[[noreturn]] void refuse_row_share(std::int64_t ranks, const std::string& why);
+[[noreturn]] void refuse_ring(const std::string& why);
+
 // The heads that a rank attends with. Queries are split evenly. Keys and values go with the queries that read
 // them: if there are fewer of them than ranks, several ranks have the same one.
 class HeadsByRank {
@@ -42,6 +46,8 @@ class HeadsByRank {
 
   // True if so many ranks, at most `heads.query`, can split these heads.
   static bool divides(Heads, std::int64_t ranks);
+  // Throws UserError (config) unless so many ranks can split them; the message lists sizes that would do.
+  static void require_divisible(Heads, std::int64_t ranks);
 
   Heads own() const { return own_; }                                 // the same number on each rank
   std::int64_t first() const { return own_.query * ranks_.rank(); }  // of the query heads

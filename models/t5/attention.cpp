@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "engine/core/error.h"
 #include "engine/layers/sum.h"
 #include "engine/parallel/sequence_part.h"
 
@@ -202,9 +201,8 @@ void Attention::cut(TensorRank t) {
 
 void Attention::share_rows(std::int64_t ranks) const {
   if (heads.query % ranks == 0) return;
-  throw UserError(Exit::config,
-                  str("distributed.sequence_parallel_size is ", ranks, ": ", ranks, " ranks cannot share ",
-                      heads.query, " heads (num_heads) evenly; set a size that divides them"));
+  refuse_row_share(ranks, str(ranks, " ranks cannot share ", heads.query,
+                              " heads (num_heads) evenly; set a size that divides them"));
 }
 
 void Attention::visit(Visitor& visitor) {

@@ -133,9 +133,7 @@ void T5::set_recompute(std::int64_t n) {
 }
 
 void T5::share_rows(std::int64_t ranks, SequenceSharing by) {
-  if (by == SequenceSharing::ring)
-    throw UserError(Exit::config,
-                    "distributed.sequence_parallel_type is ring, which has no T5 yet; set it to ulysses");
+  if (by == SequenceSharing::ring) refuse_ring("which has no T5 yet; set it to ulysses");
   for (const Stack* s : {&encoder_, &decoder_})
     for (const Block& b : s->blocks.blocks) b.self.layer.share_rows(ranks);
 }

@@ -1,6 +1,5 @@
 #include "engine/layers/attention/attention.h"
 
-#include "engine/core/error.h"
 #include "engine/layers/sum.h"
 #include "engine/parallel/sequence_part.h"
 
@@ -149,26 +148,11 @@ void SelfAttention::attend_any_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Ten
 }
 
 void SelfAttention::share_rows(std::int64_t ranks, SequenceSharing by) const {
-  const std::string setting = str("distributed.sequence_parallel_size is ", ranks, ": ");
-  if (by == SequenceSharing::ring) {
-    if (dropout.p == 0) return;
-    throw UserError(
-        Exit::config,
-        "distributed.sequence_parallel_type is ring, and the model's attention_dropout is above 0; "
-        "set the type to ulysses, or attention_dropout to 0 in config.json");
-  }
-  if (!HeadsByRank::divides(heads, ranks)) {
-    std::string sizes;
-    for (std::int64_t n = 1; n <= heads.query; ++n)
-      if (HeadsByRank::divides(heads, n)) sizes += str(sizes.empty() ? "" : ", ", n);
-    throw UserError(
-        Exit::config,
-        str(setting, ranks, " ranks cannot share ", heads.query, " heads (num_attention_heads) and ",
-            heads.key_value,
-            " key/value heads (num_key_value_heads) evenly\n  set distributed.sequence_parallel_type "
-            "to ring, which does not split heads; sizes that would do: ",
-            sizes));
-  }
+  if (by == SequenceSharing::ulysses) return HeadsByRank::require_divisible(heads, ranks);
+  if (dropout.p != 0)
+    refuse_ring(
+        "and the model's attention_dropout is above 0; set the type to ulysses, or attention_dropout to 0 in "
+        "config.json");
 }
 
 Scores SelfAttention::scores(const Ctx& c, std::int64_t from_head) const {
@@ -293,11 +277,8 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
 }
 
 void SelfAttention::cut(TensorRank t) {
-  const auto refuse = [&](const Linear& l, const char* why) {
-    throw UserError(Exit::config, str("distributed.tensor_parallel_size: ranks cannot share ", l.name, ", ",
-                                      why, ", yet; leave it out"));
-  };
-  if (q_norm && q_norm->width() != heads.width) refuse(q_proj, "whose norm is over all heads");
+  if (q_norm && q_norm->width() != heads.width)
+    refuse_cut(str("ranks cannot share ", q_proj.name, ", whose norm is over all heads, yet; leave it out"));
   require_heads(heads.key_value, "num_key_value_heads", t);
   const std::int64_t queries = heads.query * heads.width, keys = heads.key_value * heads.width;
   if (by_heads)
