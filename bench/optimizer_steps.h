@@ -27,8 +27,9 @@ struct CodedArray {
 // Calls measure(name, step) for each optimizer; step(Ops&) runs it once.
 void measure_steps(Ops& ops, Arena& arena, const StepArrays& a, const auto& measure) {
   const std::int64_t n = a.master.numel();
-  const CodedArray m(ops, arena, n), v(ops, arena, n);
-  const Tensor &p = a.master, &g = a.grad;
+  const CodedArray m(ops, arena, n), v(ops, arena, n), slow(ops, arena, n);
+  const Tensor &p = a.master, &g = a.grad, slow_mean = arena.take({n}, DType::f32);
+  ops.run(op::Fill{slow_mean, 0});
   op::AdamW adamw{.master = p,
                   .m = a.m,
                   .v = a.v,
@@ -42,6 +43,20 @@ void measure_steps(Ops& ops, Arena& arena, const StepArrays& a, const auto& meas
                   .step = 1};
   op::Lion lion{
       .master = p, .m = a.m, .grad = g, .lr = 1e-4, .beta1 = 0.9, .beta2 = 0.99, .decay = 0, .grad_scale = 1};
+  op::AdEMAMix ademamix{.master = p,
+                        .m = a.m,
+                        .slow = slow_mean,
+                        .v = a.v,
+                        .grad = g,
+                        .lr = 1e-4,
+                        .beta1 = 0.9,
+                        .beta2 = 0.999,
+                        .beta3 = 0.9999,
+                        .alpha = 5,
+                        .eps = 1e-8,
+                        .decay = 0.01,
+                        .grad_scale = 1,
+                        .step = 1};
   op::Sgd sgd{.master = p, .grad = g, .lr = 1e-4, .decay = 0, .grad_scale = 1};
   const op::Adagrad adagrad{.master = p,
                             .sum = a.v,
@@ -66,6 +81,7 @@ void measure_steps(Ops& ops, Arena& arena, const StepArrays& a, const auto& meas
   };
   row("adamw", adamw);
   row("lion", lion);
+  row("ademamix", ademamix);
   row("sgd", sgd);
   row("adagrad", adagrad);
   row("rmsprop", rmsprop);
@@ -81,6 +97,13 @@ void measure_steps(Ops& ops, Arena& arena, const StepArrays& a, const auto& meas
   lion.m = m.codes;
   lion.m_largest = m.largest;
   row("lion in 8 bits", lion);
+  ademamix.m = m.codes;
+  ademamix.slow = slow.codes;
+  ademamix.v = v.codes;
+  ademamix.m_largest = m.largest;
+  ademamix.slow_largest = slow.largest;
+  ademamix.v_largest = v.largest;
+  row("ademamix in 8 bits", ademamix);
 }
 
 }  // namespace ft

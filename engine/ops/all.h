@@ -36,8 +36,8 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op
                       op::ScaleRows, op::ScaleRowsGrad,                                     //
                       op::LogitSums, op::CrossEntropy, op::Divergence,                      // loss.h
                       op::LogitStatistics,                                                  //
-                      op::Sum, op::SumSquares, op::AdamW, op::Lion, op::Sgd,                // optimizer.h
-                      op::Adagrad, op::RmsProp, op::FirstMoment, op::PlainAdam,             //
+                      op::Sum, op::SumSquares, op::AdamW, op::Lion, op::AdEMAMix,           // optimizer.h
+                      op::Sgd, op::Adagrad, op::RmsProp, op::FirstMoment, op::PlainAdam,    //
                       op::Average,                                                          //
                       op::EncodeSigns, op::AddSigns, op::EncodeBlocks, op::DecodeBlocks,    // compressed.h
                       op::FactoredMeans, op::FactoredUpdate, op::RootUpdate,  // whole_optimizer.h

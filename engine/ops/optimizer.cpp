@@ -74,6 +74,32 @@ steps::Lion Lion::scalars() const {
           .grad_scale = grad_scale};
 }
 
+void AdEMAMix::check() const {
+  const char* const wrong = "ademamix: master, m, slow, v and grad are not dense f32 of one size";
+  check_step(wrong, master, {grad});
+  if (m_largest)
+    check_coded("ademamix: m, slow and v are not codes in blocks", master.numel(), {m, slow, v},
+                {m_largest, slow_largest, v_largest});
+  else
+    check_step(wrong, master, {m, slow, v});
+  require(m && slow && v && step >= 1, "ademamix: steps count from 1 and need m, slow and v");
+}
+steps::AdEMAMix AdEMAMix::scalars() const {
+  const double n = double(step);
+  return {.keep = float(1 - lr * decay),
+          .beta1 = float(beta1),
+          .rest1 = float(1 - beta1),
+          .beta2 = float(beta2),
+          .rest2 = float(1 - beta2),
+          .beta3 = float(beta3),
+          .rest3 = float(1 - beta3),
+          .rate = float(lr / (1 - std::pow(beta1, n))),
+          .slow_rate = float(lr * alpha),
+          .root = float(1 / std::sqrt(1 - std::pow(beta2, n))),
+          .eps = float(eps),
+          .grad_scale = grad_scale};
+}
+
 void Sgd::check() const {
   check_step("sgd: master, buffer and grad are not dense f32 of one size", master, {buffer, grad});
   require(buffer || momentum == 0, "sgd: momentum without a buffer");

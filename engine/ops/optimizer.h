@@ -89,6 +89,33 @@ struct Lion {
   }
 };
 
+// AdEMAMix (Pagliardini et al. 2024), as bitsandbytes computes it: AdamW with a second, slower mean of the
+// gradients, which is added to the first `alpha` times and has no bias correction. With m_largest, m, slow
+// and v are codes; v's are unsigned.
+struct AdEMAMix {
+  static constexpr const char* kName = "ademamix";
+  InOut master;
+  InOut m, slow, v;
+  InOut m_largest = Tensor{}, slow_largest = Tensor{}, v_largest = Tensor{};
+  In grad;
+  double lr, beta1, beta2, beta3, alpha, eps, decay;  // beta3: of slow; it and alpha are this step's
+  float grad_scale;
+  std::int64_t step;  // 1-based
+
+  void check() const;
+  steps::AdEMAMix scalars() const;
+  void operands(auto&& visit) const {
+    visit("master", master);
+    visit("m", m);
+    visit("slow", slow);
+    visit("v", v);
+    visit("m_largest", m_largest);
+    visit("slow_largest", slow_largest);
+    visit("v_largest", v_largest);
+    visit("grad", grad);
+  }
+};
+
 // torch.optim.SGD: the decay is part of the gradient. Without `buffer` there is no momentum.
 struct Sgd {
   static constexpr const char* kName = "sgd";

@@ -65,6 +65,31 @@ struct Lion {          // x: master, m
   }
 };
 
+// p = p keep - (rate m + slow_rate slow) / (root sqrt(v) + eps).
+struct AdEMAMix {      // x: master, m, slow, v
+  float keep;          // 1 - lr decay
+  float beta1, rest1;  // of m; rest: 1 - beta
+  float beta2, rest2;  // of v
+  float beta3, rest3;  // of slow
+  float rate;          // lr / (1 - beta1^step)
+  float slow_rate;     // lr alpha
+  float root;          // 1 / sqrt(1 - beta2^step)
+  float eps;
+  float grad_scale;
+
+  template <class V>
+  FT_HD void operator()(V* x, V grad) const {
+    V &p = x[0], &m = x[1], &slow = x[2], &v = x[3];
+    const V g = grad * constant(grad, grad_scale);
+    m = fma(g, constant(g, rest1), m * constant(m, beta1));
+    slow = fma(g, constant(g, rest3), slow * constant(slow, beta3));
+    v = fma(g * g, constant(g, rest2), v * constant(v, beta2));
+    const V under = fma(sqrt(v), constant(v, root), constant(v, eps));
+    const V change = fma(slow, constant(slow, -slow_rate), m * constant(m, -rate));
+    p = fma(p, constant(p, keep), change / under);
+  }
+};
+
 struct Sgd {  // x: master
   float lr, decay, grad_scale;
 

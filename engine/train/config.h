@@ -199,8 +199,8 @@ struct TrainingConfig {
       at_least(0), below(1));
     f("adam_beta2", adam_beta2, "Decay of the mean of squared gradients; lion: of the mean of gradients.",
       at_least(0), below(1));
-    f("adam_epsilon", adam_epsilon, "adamw: added to the square root of the mean of squared gradients.",
-      above(0));
+    f("adam_epsilon", adam_epsilon,
+      "adamw, ademamix: added to the square root of the mean of squared gradients.", above(0));
     f("adam_w_mode", adam_w_mode,
       "adamw: false adds the weight decay to the gradient, as torch.optim.Adam does.");
     f("max_grad_norm", max_grad_norm, "Clip gradients to this norm; 0: never.", at_least(0),

@@ -15,6 +15,7 @@ from transformers.optimization import Adafactor
 
 SHAPE, STEPS, RATE = (23, 27), 200, 1e-3  # the third block of 256 is short
 ADAM = {"betas": (0.9, 0.99), "eps": 1e-8}
+AVERAGES = {"betas": (*ADAM["betas"], 0.999), "eps": 1e-8, "alpha": 8.0}
 FIXED = {"scale_parameter": False, "relative_step": False}
 
 # By the name and the arguments that ft gives them.
@@ -34,9 +35,14 @@ RUNS = {
     "muon momentum=0.8,nesterov=False,adjust_lr_fn=match_rms_adamw":
         lambda p: torch.optim.Muon(p, momentum=0.8, nesterov=False, adjust_lr_fn="match_rms_adamw"),
     "adamw_8bit min_8bit_size=500": lambda p: bnb.optim.AdamW8bit(p, **ADAM, min_8bit_size=500),
+    "ademamix beta3=0.999,alpha=8": lambda p: bnb.optim.AdEMAMix(p, **AVERAGES),
+    "ademamix beta3=0.999,alpha=8,t_alpha=150,t_beta3=100": lambda p: bnb.optim.AdEMAMix(p, **AVERAGES, t_alpha=150, t_beta3=100),
+    "ademamix_8bit min_8bit_size=500,beta3=0.999,alpha=8,t_alpha=150,t_beta3=100":
+        lambda p: bnb.optim.AdEMAMix8bit(p, **AVERAGES, t_alpha=150, t_beta3=100, min_8bit_size=500),
     "lion_8bit min_8bit_size=500": lambda p: bnb.optim.Lion8bit(p, betas=ADAM["betas"], min_8bit_size=500),
 }
-STATES = {"exp_avg": "state1", "exp_avg_sq": "state2", "exp_avg_absmax": "absmax1", "exp_avg_sq_absmax": "absmax2"}
+AVERAGED = ("exp_avg_fast", "exp_avg_slow", "exp_avg_fast_absmax", "exp_avg_slow_absmax")  # as main() names them
+STATES = {**{s: s for s in AVERAGED}, "exp_avg": "state1", "exp_avg_sq": "state2", "exp_avg_absmax": "absmax1", "exp_avg_sq_absmax": "absmax2"}
 
 
 def nearest(a, code, absmax, out, blocksize):
@@ -79,6 +85,10 @@ def main():
         tensors[name] = p.detach()
         if "8bit" in name:
             state = optimizer.state[p]
+            if "ademamix" in name:  # both means of the gradient in one
+                for ours, theirs in {"": "state1", "_absmax": "absmax1"}.items():
+                    for mean, values in zip(("fast", "slow"), state.pop(theirs)):
+                        state[f"exp_avg_{mean}{ours}"] = values
             tensors |= {f"{name}.{ours}": state[theirs].flatten() for ours, theirs in STATES.items() if theirs in state}
     save_file({k: v.contiguous() for k, v in tensors.items()}, Path(__file__).with_name("long_steps.safetensors"))
 

@@ -8,6 +8,7 @@ import transformers
 from safetensors.torch import save_file
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
+from ademamix import AdEMAMix
 from model_cases import VERSIONS, write_json
 
 
@@ -73,6 +74,9 @@ OPTIMIZERS = {
     "rmsprop-centered": {"learning_rate": 1e-2, "weight_decay": 0.1, "optim_args": {"alpha": 0.9, "eps": 1e-3, "centered": True}},
     "rmsprop-momentum": {"learning_rate": 1e-2, "max_grad_norm": 1.0, "optim_args": {"momentum": 0.8}},
     "rmsprop-both": {"learning_rate": 1e-2, "weight_decay": 0.1, "optim_args": {"alpha": 0.9, "momentum": 0.8, "centered": True}},
+    "ademamix": {"learning_rate": 1e-2, "weight_decay": 0.1, "max_grad_norm": 1.0},
+    "ademamix-warmups": {"learning_rate": 1e-2, "adam_beta2": 0.95, "adam_epsilon": 1e-5,
+                         "optim_args": {"beta3": 0.99, "alpha": 8.0, "t_alpha": 5, "t_beta3": 4}},
     "adafactor": {"learning_rate": 1e-2, "weight_decay": 0.1},
     "adafactor-clip": {"learning_rate": 1e-2, "max_grad_norm": 1.0, "optim_args": {"clip_threshold": 0.5}},
     "adafactor-relative": {"learning_rate": 1e-2, "weight_decay": 0.1, "optim_args": {"scale_parameter": True, "relative_step": True, "warmup_init": True}},
@@ -104,6 +108,8 @@ def optimizers(top, steps=6):
         elif kind == "adafactor":
             fixed = {"lr": None if args.get("relative_step") else 1.0, "scale_parameter": False, "relative_step": False}
             made = [transformers.optimization.Adafactor(groups, **{**fixed, **args})]
+        elif kind == "ademamix":
+            made = [AdEMAMix(groups, betas=(*adam["betas"], args.get("beta3", 0.9999)), eps=adam["eps"], **{k: v for k, v in args.items() if k != "beta3"})]
         else:
             made = [TORCH[kind](groups, lr=1.0, **(adam if kind in ("adam", "adamw") else {}), **args)]
         for i in range(steps):

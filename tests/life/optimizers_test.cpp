@@ -71,8 +71,9 @@ TEST_P(Optimizers, HaveTheSameBitsUnderEveryStage) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Optimizers,
-                         testing::Values("adamw", "adamw_8bit", "lion", "lion_8bit", "sgd", "adagrad",
-                                         "rmsprop", "adafactor", "muon", "paged_adamw_8bit"));
+                         testing::Values("adamw", "adamw_8bit", "lion", "lion_8bit", "ademamix",
+                                         "ademamix_8bit", "sgd", "adagrad", "rmsprop", "adafactor", "muon",
+                                         "paged_adamw_8bit"));
 
 // With one more rank, sums have another order.
 TEST_P(Optimizers, GoOnWithAnotherNumberOfRanks) {

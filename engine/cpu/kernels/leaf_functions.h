@@ -41,6 +41,7 @@ void compute(const op::Sum&, Team&);
 void compute(const op::SumSquares&, Team&);
 void compute(const op::AdamW&, Team&);
 void compute(const op::Lion&, Team&);
+void compute(const op::AdEMAMix&, Team&);
 void compute(const op::Sgd&, Team&);
 void compute(const op::Adagrad&, Team&);
 void compute(const op::RmsProp&, Team&);

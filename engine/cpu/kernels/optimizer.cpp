@@ -55,6 +55,16 @@ void compute(const op::Lion& op, Team& team) {
     step_each({op.master, op.m}, op.grad, team, op.scalars());
 }
 
+void compute(const op::AdEMAMix& op, Team& team) {
+  if (op.m_largest)
+    step_each_block(
+        op.master,
+        {{op.m, op.m_largest, true}, {op.slow, op.slow_largest, true}, {op.v, op.v_largest, false}}, op.grad,
+        team, op.scalars());
+  else
+    step_each({op.master, op.m, op.slow, op.v}, op.grad, team, op.scalars());
+}
+
 void compute(const op::Sgd& op, Team& team) {
   if (op.buffer)
     step_each({op.master, op.buffer}, op.grad, team, op.with_momentum());

@@ -51,6 +51,7 @@ void compute(const op::Sum&, const Queue&);
 void compute(const op::SumSquares&, const Queue&);
 void compute(const op::AdamW&, const Queue&);
 void compute(const op::Lion&, const Queue&);
+void compute(const op::AdEMAMix&, const Queue&);
 void compute(const op::Sgd&, const Queue&);
 void compute(const op::Adagrad&, const Queue&);
 void compute(const op::RmsProp&, const Queue&);

@@ -200,6 +200,16 @@ void compute(const op::Lion& op, const Queue& queue) {
     step_each("lion", {op.master, op.m}, op.grad, queue, op.scalars());
 }
 
+void compute(const op::AdEMAMix& op, const Queue& queue) {
+  if (op.m_largest)
+    step_each_block(
+        "ademamix in 8 bits", op.master,
+        {{op.m, op.m_largest, true}, {op.slow, op.slow_largest, true}, {op.v, op.v_largest, false}}, op.grad,
+        queue, op.scalars());
+  else
+    step_each("ademamix", {op.master, op.m, op.slow, op.v}, op.grad, queue, op.scalars());
+}
+
 void compute(const op::Sgd& op, const Queue& queue) {
   if (op.buffer)
     step_each("sgd", {op.master, op.buffer}, op.grad, queue, op.with_momentum());

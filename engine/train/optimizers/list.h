@@ -7,10 +7,12 @@
 namespace ft::optimizers {
 
 extern const OptimizerKind kAdamW, kAdamW8bit, kPagedAdamW, kPagedAdamW8bit, kLion, kLion8bit, kPagedLion,
-    kPagedLion8bit, kSgd, kAdagrad, kRmsProp, kAdafactor, kMuon, kOneBitAdam;
+    kPagedLion8bit, kAdEMAMix, kAdEMAMix8bit, kPagedAdEMAMix, kPagedAdEMAMix8bit, kSgd, kAdagrad, kRmsProp,
+    kAdafactor, kMuon, kOneBitAdam;
 
 inline constexpr std::array kOptimizers{
-    &kAdamW,         &kAdamW8bit, &kPagedAdamW, &kPagedAdamW8bit, &kLion,      &kLion8bit, &kPagedLion,
-    &kPagedLion8bit, &kSgd,       &kAdagrad,    &kRmsProp,        &kAdafactor, &kMuon,     &kOneBitAdam};
+    &kAdamW,     &kAdamW8bit,     &kPagedAdamW, &kPagedAdamW8bit, &kLion,          &kLion8bit,
+    &kPagedLion, &kPagedLion8bit, &kAdEMAMix,   &kAdEMAMix8bit,   &kPagedAdEMAMix, &kPagedAdEMAMix8bit,
+    &kSgd,       &kAdagrad,       &kRmsProp,    &kAdafactor,      &kMuon,          &kOneBitAdam};
 
 }  // namespace ft::optimizers

@@ -145,8 +145,8 @@ TEST(Config, WrongTypes) {
   EXPECT_EQ(
       refused("\"training\": {\"optim\": null}"),
       "run.json:4: training.optim: expected adamw, adamw_8bit, paged_adamw_32bit, paged_adamw_8bit, lion, "
-      "lion_8bit, paged_lion_32bit, paged_lion_8bit, sgd, adagrad, rmsprop, adafactor, muon, "
-      "onebit_adam, not null");
+      "lion_8bit, paged_lion_32bit, paged_lion_8bit, ademamix, ademamix_8bit, paged_ademamix_32bit, "
+      "paged_ademamix_8bit, sgd, adagrad, rmsprop, adafactor, muon, onebit_adam, not null");
   EXPECT_EQ(refused("\"training\": {\"output_dir\": 3}"),
             "run.json:4: training.output_dir: expected a string, not 3");
   EXPECT_EQ(refused("\"training\": []"), "run.json:4: training: expected a section {...}, not a list [...]");

@@ -80,8 +80,8 @@ Group optimizer_group() {
   Group g{"Optimizers", false, each("training.optim", {"adamw", "adamw_8bit"})};
   g.choices.push_back(
       {"paged adamw", "device=cuda zero_optimization.stage=1 training.optim=paged_adamw_32bit"});
-  for (Choice& c : each("training.optim", {"lion", "lion_8bit", "sgd", "adagrad", "rmsprop", "adafactor",
-                                           "muon", "onebit_adam"}))
+  for (Choice& c : each("training.optim", {"lion", "lion_8bit", "ademamix", "ademamix_8bit", "sgd", "adagrad",
+                                           "rmsprop", "adafactor", "muon", "onebit_adam"}))
     g.choices.push_back(std::move(c));
   return g;
 }

@@ -116,6 +116,35 @@ TEST(RmsProp, FollowsTheDoublePrecisionUpdate) {
     for (const bool momentum : {false, true}) expect_rmsprop(centered, momentum);
 }
 
+TEST(AdEMAMix, FollowsTheDoublePrecisionUpdate) {
+  expect_steps(
+      3,
+      [](double* x, double g, int step) {
+        const double grad = g - 0.1 * x[0];  // the decay is not in the gradient
+        x[1] = 0.9 * x[1] + (1 - 0.9) * grad;
+        x[2] = 0.999 * x[2] + (1 - 0.999) * grad;
+        x[3] = 0.99 * x[3] + (1 - 0.99) * grad * grad;
+        const double mean = x[1] / (1 - std::pow(0.9, step)) + 8 * x[2];
+        x[0] -= 0.01 * (mean / (std::sqrt(x[3] / (1 - std::pow(0.99, step))) + 1e-3) + 0.1 * x[0]);
+      },
+      [](Ops& ops, const auto& x, const Matrix& grad, int step) {
+        ops.run(op::AdEMAMix{.master = *x[0],
+                             .m = *x[1],
+                             .slow = *x[2],
+                             .v = *x[3],
+                             .grad = grad,
+                             .lr = 0.01,
+                             .beta1 = 0.9,
+                             .beta2 = 0.99,
+                             .beta3 = 0.999,
+                             .alpha = 8,
+                             .eps = 1e-3,
+                             .decay = 0.1,
+                             .grad_scale = 0.5f,
+                             .step = step});
+      });
+}
+
 // Returns the code nearest to x / largest, divided as in the kernel.
 int code_of(float x, float largest, bool has_signs) {
   return dynamic_code(dynamic_bounds(has_signs).data(), x / largest);

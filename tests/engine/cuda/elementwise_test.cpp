@@ -178,13 +178,13 @@ TEST(CudaElementwise, Optimizers) {
   for (const std::int64_t n : {1, 7, 2048, 2051})
     for (const std::int64_t offset : {0, 3}) {
       Trial t{.offset = offset};
-      for (std::uint64_t seed = 1; seed < 5; ++seed) t.vector(n, DType::f32).randomize(seed);
+      for (std::uint64_t seed = 1; seed < 6; ++seed) t.vector(n, DType::f32).randomize(seed);
       for (std::int64_t i = 0; i < n; ++i) t.made.back().set(0, i, std::abs(t.made.back().get(0, i)));
       t.expect_same([](Ops& ops, const Tensors& x) {
         for (std::int64_t step = 1; step < 4; ++step)
           ops.run(op::AdamW{.master = x[0],
                             .m = x[1],
-                            .v = x[3],
+                            .v = x[4],
                             .grad = x[2],
                             .lr = 1e-2,
                             .beta1 = 0.9,
@@ -203,6 +203,21 @@ TEST(CudaElementwise, Optimizers) {
                            .beta2 = 0.99,
                            .decay = 0.1,
                            .grad_scale = 0.7f});
+        for (std::int64_t step = 1; step < 3; ++step)
+          ops.run(op::AdEMAMix{.master = x[0],
+                               .m = x[1],
+                               .slow = x[3],
+                               .v = x[4],
+                               .grad = x[2],
+                               .lr = 1e-2,
+                               .beta1 = 0.9,
+                               .beta2 = 0.999,
+                               .beta3 = 0.9999,
+                               .alpha = 5,
+                               .eps = 1e-8,
+                               .decay = 0.1,
+                               .grad_scale = 0.7f,
+                               .step = step});
         ops.run(op::Sgd{.master = x[0], .grad = x[2], .lr = 0.1, .decay = 0.01, .grad_scale = 0.5f});
       });
     }
@@ -214,17 +229,17 @@ TEST(CudaElementwise, OptimizersInEightBits) {
     Trial t;
     const std::int64_t blocks = (n + 255) / 256;
     for (std::uint64_t seed = 1; seed < 3; ++seed) t.vector(n, DType::f32).randomize(seed);
-    for (int k = 0; k < 3; ++k) t.vector(n, DType::u8);
-    for (int k = 0; k < 3; ++k) t.vector(blocks, DType::f32).randomize(3);
+    for (int k = 0; k < 4; ++k) t.vector(n, DType::u8);
+    for (int k = 0; k < 4; ++k) t.vector(blocks, DType::f32).randomize(3);
     t.expect_same(
         [](Ops& ops, const Tensors& x) {
-          for (std::size_t k = 5; k < 8; ++k) ops.run(op::Fill{x[k], 0});
+          for (std::size_t k = 6; k < 10; ++k) ops.run(op::Fill{x[k], 0});
           for (std::int64_t step = 1; step < 4; ++step) {
             ops.run(op::AdamW{.master = x[0],
                               .m = x[2],
                               .v = x[3],
-                              .m_largest = x[5],
-                              .v_largest = x[6],
+                              .m_largest = x[6],
+                              .v_largest = x[7],
                               .grad = x[1],
                               .lr = 1e-2,
                               .beta1 = 0.9,
@@ -235,13 +250,30 @@ TEST(CudaElementwise, OptimizersInEightBits) {
                               .step = step});
             ops.run(op::Lion{.master = x[0],
                              .m = x[4],
-                             .m_largest = x[7],
+                             .m_largest = x[8],
                              .grad = x[1],
                              .lr = 1e-2,
                              .beta1 = 0.9,
                              .beta2 = 0.99,
                              .decay = 0.1,
                              .grad_scale = 0.7f});
+            ops.run(op::AdEMAMix{.master = x[0],
+                                 .m = x[2],
+                                 .slow = x[5],
+                                 .v = x[3],
+                                 .m_largest = x[6],
+                                 .slow_largest = x[9],
+                                 .v_largest = x[7],
+                                 .grad = x[1],
+                                 .lr = 1e-2,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.999,
+                                 .beta3 = 0.9999,
+                                 .alpha = 5,
+                                 .eps = 1e-8,
+                                 .decay = 0.1,
+                                 .grad_scale = 0.7f,
+                                 .step = step});
           }
         },
         0);

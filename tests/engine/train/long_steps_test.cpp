@@ -131,7 +131,10 @@ INSTANTIATE_TEST_SUITE_P(
                     // The library's products are in bf16 too, but add up in another order.
                     LongRun{"muon", 1e-3},
                     LongRun{"muon momentum=0.8,nesterov=False,adjust_lr_fn=match_rms_adamw", 1e-3},
-                    LongRun{"adamw_8bit min_8bit_size=500"}, LongRun{"lion_8bit min_8bit_size=500"}),
+                    LongRun{"adamw_8bit min_8bit_size=500"}, LongRun{"lion_8bit min_8bit_size=500"},
+                    LongRun{"ademamix beta3=0.999,alpha=8"},
+                    LongRun{"ademamix beta3=0.999,alpha=8,t_alpha=150,t_beta3=100"},
+                    LongRun{"ademamix_8bit min_8bit_size=500,beta3=0.999,alpha=8,t_alpha=150,t_beta3=100"}),
     [](const auto& test) {
       std::string name = test.param.name;
       std::erase_if(name, [](char c) { return c != '_' && !std::isalnum(static_cast<unsigned char>(c)); });

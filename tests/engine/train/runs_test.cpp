@@ -155,8 +155,8 @@ TEST_P(Runs, AreBitwiseOneParameterAtATime) {
   }
 }
 
-// Adafactor and Muon need a parameter's full matrix: the same bits as on one rank.
-TEST(WholeParameters, HaveTheSameBitsUnderEveryStage) {
+// Adafactor and Muon need a complete parameter: the same bits as on one rank.
+TEST(CompleteParameters, HaveTheSameBitsUnderEveryStage) {
   for (const auto& [optim, args] : {std::pair{&optimizers::kAdafactor, "clip_threshold=0.5"},
                                     {&optimizers::kAdafactor, "scale_parameter=True"},
                                     {&optimizers::kMuon, ""}}) {
@@ -199,7 +199,9 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, Runs,
                                          Choice{&optimizers::kAdagrad, ""},
                                          Choice{&optimizers::kRmsProp, "momentum=0.9,centered=True"},
                                          Choice{&optimizers::kAdamW8bit, "min_8bit_size=100"},
-                                         Choice{&optimizers::kLion8bit, "min_8bit_size=100"}));
+                                         Choice{&optimizers::kLion8bit, "min_8bit_size=100"},
+                                         Choice{&optimizers::kAdEMAMix, "t_alpha=3,t_beta3=3"},
+                                         Choice{&optimizers::kAdEMAMix8bit, "min_8bit_size=100"}));
 
 }  // namespace
 }  // namespace ft
