@@ -41,6 +41,7 @@ Parser::Parser() {
       ->type_name("DIR");
   app_.footer(
       "Examples:\n"
+      "  ft train --model Qwen/Qwen3-0.6B --data chats.jsonl  train with chosen settings, from one line\n"
       "  ft init --config config.json --output tiny          a small random model to try things on\n"
       "  ft validate --config run.json                       is everything there?\n"
       "  ft plan --config run.json                           how much memory will it take?\n"

@@ -6,6 +6,7 @@
 #include "app/hub/pull.h"
 #include "engine/files/file.h"
 #include "engine/files/hub_cache.h"
+#include "engine/files/near_path.h"
 
 namespace ft {
 namespace {
@@ -56,6 +57,13 @@ bool is_missing(const Wanted& wanted) {
 }
 
 }  // namespace
+
+std::vector<std::string> missing_ids(const RunConfig& config) {
+  std::vector<std::string> ids;
+  for (const Wanted& wanted : names_in(config))
+    if (is_missing(wanted) && hint_about_path(wanted.name.id).empty()) ids.push_back(wanted.name.id);
+  return ids;
+}
 
 bool fetch_missing_ids(const RunConfig& config) {
   Screen::Options options = Screen::standard_error(config.logging.progress);

@@ -1,5 +1,8 @@
 // model.download: fetches the models, tokenizers and data sets that a run names by ids.
 #pragma once
+#include <string>
+#include <vector>
+
 #include "app/config/config.h"
 
 namespace ft {
@@ -8,5 +11,9 @@ namespace ft {
 // there alone. Names of files and folders are left alone. Returns true if it fetched something. Throws
 // UserError like hub::pull.
 bool fetch_missing_ids(const RunConfig& config);
+
+// Returns the ids that fetch_missing_ids() would fetch. Leaves out names that are like a path here: these are
+// mistyped rather than missing.
+std::vector<std::string> missing_ids(const RunConfig& config);
 
 }  // namespace ft

@@ -103,13 +103,21 @@ void require_place(const RunConfig& config) {
   require_other_folder(folder, "training.output_dir", models_read(config));
 }
 
+void require_no_run(const RunConfig& config, bool overwrite) {
+  const TrainingConfig& t = config.training;
+  if (t.resume_from_checkpoint == From(Resume::none) && !overwrite && holds_run(t.output_dir))
+    throw UserError(Exit::config, str("training.output_dir: ", t.output_dir,
+                                      " already contains a run; give another folder, "
+                                      "training.resume_from_checkpoint=auto to continue it, or --overwrite"));
+}
+
 RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
     : config_(config), folder_(config.training.output_dir), root_(root), overwrite_(overwrite) {
   if (!root_) return;
   require_place(config);
   std::error_code none;
   if (fs::exists(folder_, none)) lock();
-  require_no_run();
+  require_no_run(config_, overwrite_);
   replaces_ = is_being_replaced(folder_) ||
               (config.training.resume_from_checkpoint == From(Resume::none) && holds_run(folder_));
   if (replaces_) {
@@ -127,14 +135,6 @@ void RunFolder::lock() {
                     str("training.output_dir: ", folder_,
                         ": another run is going on in this folder; give another folder, or wait "
                         "for its end"));
-}
-
-void RunFolder::require_no_run() const {
-  const bool fresh = config_.training.resume_from_checkpoint == From(Resume::none);
-  if (fresh && !overwrite_ && holds_run(folder_))
-    throw UserError(Exit::config, str("training.output_dir: ", folder_,
-                                      " already contains a run; give another folder, "
-                                      "training.resume_from_checkpoint=auto to continue it, or --overwrite"));
 }
 
 std::string RunFolder::path(const char* name) const { return join_path(folder_, name); }
@@ -200,7 +200,7 @@ std::string RunFolder::create(const DiskNeeds& needs, Written written, const dee
   if (error) throw UserError(Exit::storage, str(folder_, ": cannot make the folder: ", error.message()));
   if (!lock_.taken()) {
     lock();
-    require_no_run();  // a run may have begun and ended since the last check
+    require_no_run(config_, overwrite_);  // a run may have begun and ended since the last check
   }
   remove_leftovers(folder_);  // left by killed runs
   std::string note;

@@ -24,6 +24,8 @@ struct Resumed {
 // Throws UserError (config) if training.output_dir is inside a file, may not be written, or is the folder of
 // a model that the run reads.
 void require_place(const RunConfig&);
+// Throws UserError (config) if the run is neither resumed nor to overwrite, and its folder has one.
+void require_no_run(const RunConfig&, bool overwrite);
 
 class RunFolder {
  public:
@@ -60,7 +62,6 @@ class RunFolder {
  private:
   std::string path(const char* name) const;
   void lock();
-  void require_no_run() const;
   NewestCheckpoint find_checkpoint() const;
   std::string move_run_away(const DiskNeeds&) const;
   void write_settings() const;

@@ -42,12 +42,15 @@ std::string why(Ending ending, const std::string& signal) {
   return signal.empty() ? "a signal to another rank" : signal;
 }
 
+// True if the screen shows lines of progress.
+bool shows_lines(const LoggingConfig& log) {
+  return log.progress != ProgressStyle::none && log.log_level < LogLevel::warning;
+}
+
 // Returns how to acknowledge a signal at once: on rank 0 with a line, which replaces the live line if there
 // is one.
 Acknowledge acknowledgement(const Run& run, const Screen& screen) {
-  const LoggingConfig& log = run.config.logging;
-  if (!run.ranks.root() || log.progress == ProgressStyle::none || log.log_level >= LogLevel::warning)
-    return Acknowledge::no;
+  if (!run.ranks.root() || !shows_lines(run.config.logging)) return Acknowledge::no;
   return screen.live() ? Acknowledge::over_live_line : Acknowledge::by_line;
 }
 
@@ -265,11 +268,32 @@ void finish(RunFolder& folder, ModelFiles& files, Run& run, Predictions* predict
   if (predictions) predict(*predictions, run, report);
 }
 
+// Returns the settings of the configuration, or those chosen for a model and data.
+ReportedConfig settings_of(const TrainArgs& args) {
+  const int ranks = ranks_here();
+  if (args.begin.model.empty())
+    return load_reported(args.config, args.settings(), {.ranks = ranks, .trains = true});
+  if (ranks > 1 && !args.begin.as_given)
+    throw UserError(Exit::config,
+                    "ft train --model: each rank would choose its own settings; start the ranks with ft "
+                    "launch, or write the settings first: ft new");
+  Screen screen(Screen::standard_error());
+  return {begin_training(args, 0, screen).config(), nullptr};
+}
+
 }  // namespace
 
+Beginning begin_training(const TrainArgs& args, int ranks, Screen& screen) {
+  Beginning beginning(args.begin, args.settings(), ranks);
+  require_no_run(beginning.config(), args.overwrite);
+  const RunConfig& config = beginning.choose(screen);
+  screen.clear();
+  if (shows_lines(config.logging)) beginning.show(screen);
+  return beginning;
+}
+
 Exit train(const TrainArgs& args) {
-  const ReportedConfig given =
-      load_reported(args.config, args.settings(), {.ranks = ranks_here(), .trains = true});
+  const ReportedConfig given = settings_of(args);
   Run run(given.config);
   RunFolder folder(run.config, args.overwrite,
                    run.ranks.root());  // refuses unusable folders before anything takes time

@@ -69,6 +69,23 @@ TEST_F(PullLife, ItsAnswerNamesTheFolderAndTheNextCommand) {
   EXPECT_NE(contents(w / "stdout").find(R"('data.datasets=[{"path": "org/rows"}]')"), std::string::npos);
 }
 
+TEST_F(PullLife, OneLineBeginsWithAModelAndDataThatAreNotHereYet) {
+  ASSERT_EQ(w.run({"train", "--model", "org/tiny", "--data", "org/rows", "training.max_steps=1"}), 0)
+      << w.says();
+  EXPECT_NE(w.says().find("model.download=true"), std::string::npos) << w.says();
+  EXPECT_NE(w.says().find("org/tiny is not in the hub's cache"), std::string::npos) << w.says();
+  EXPECT_TRUE(fs::exists(w / "outputs/rows/adapter_model.safetensors"));
+  ASSERT_EQ(
+      w.run({"train", "--model", "org/tiny", "--data", "org/rows", "training.max_steps=1", "--overwrite"}), 0)
+      << w.says();
+  EXPECT_EQ(w.says().find("model.download"), std::string::npos) << w.says();
+}
+
+TEST_F(PullLife, OneLineFetchesNothingIfThatIsRefused) {
+  EXPECT_EQ(w.run({"train", "--model", "org/tiny", "--data", "org/rows", "model.download=false"}), 3);
+  EXPECT_NE(w.says().find("ft pull org/tiny"), std::string::npos) << w.says();
+}
+
 TEST_F(PullLife, KilledAgainAndAgainItEndsWithTheRightFile) {
   std::mt19937 random(7);
   int kills = 0;
