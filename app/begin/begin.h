@@ -21,6 +21,7 @@ struct BeginArgs {
   std::string output;  // the run's folder; empty: chosen
   BeginMethod method = BeginMethod::chosen;
   bool as_given = false;  // choose nothing: settings that are not given have their defaults
+  bool operator==(const BeginArgs&) const = default;
 };
 
 class Beginning {

@@ -5,7 +5,7 @@
 
 namespace ft::commands {
 
-// Adds --model, --data, --lora, --qlora and --full. They exclude `other`, unless it is null.
-void add_begin_options(CLI::App& app, BeginArgs& args, CLI::Option* other = nullptr);
+// Adds --model, --data, --lora, --qlora and --full.
+void add_begin_options(CLI::App& app, BeginArgs& args);
 
 }  // namespace ft::commands

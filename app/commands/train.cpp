@@ -26,24 +26,25 @@ Exit launch_chosen(const LaunchArgs& launched, const TrainArgs& args) {
 
 void check_options(const TrainArgs& args) {
   const BeginArgs& begin = args.begin;
+  const auto refuse = [](const char* why) { throw UserError(Exit::config, str("ft train: ", why)); };
+  if (!args.config.empty() && begin != BeginArgs{})
+    refuse(
+        "--config has a model and data; override them with model.model_name_or_path=MODEL and the like, or "
+        "leave --config out");
   if (args.config.empty() && begin.model.empty())
-    throw UserError(Exit::config, "ft train: give --config FILE, or --model MODEL and --data DATA");
-  if (!begin.model.empty() && begin.data.empty())
-    throw UserError(Exit::config, "ft train: --model needs --data, the examples to learn from");
+    refuse("give --config FILE, or --model MODEL and --data DATA; see ft train --help");
+  if (args.config.empty() && begin.data.empty()) refuse("--model needs --data, the examples to learn from");
 }
 
 Use train_options(CLI::App& app) {
   const auto args = std::make_shared<TrainArgs>();
-  CLI::Option* config = app.add_option("--config", args->config, "The run's configuration (ft help config).")
-                            ->type_name("FILE");
-  add_begin_options(app, args->begin, config);
+  app.add_option("--config", args->config, "The run's configuration (ft help config).")->type_name("FILE");
+  add_begin_options(app, args->begin);
   app.add_option("--output", args->begin.output,
                  "With --model: the run's folder (default: outputs/NAME, after the data).")
-      ->type_name("DIR")
-      ->excludes(config);
+      ->type_name("DIR");
   app.add_flag("--as-given", args->begin.as_given,
-               "With --model: choose no settings; ft launch starts its ranks so.")
-      ->excludes(config);
+               "With --model: choose no settings; ft launch starts its ranks so.");
   add_overrides(app, args->overrides);
   add_deepspeed_option(app, *args);
   app.add_flag("--overwrite", args->overwrite, "Replace the run in the output folder.");

@@ -224,6 +224,15 @@ TEST(Decisions, NothingIsChosenThatContradictsAGivenSetting) {
   EXPECT_EQ(adapter["lora.r"], Json());
 }
 
+TEST(Decisions, HugeNumbersDoNotOverflow) {
+  const Chosen chosen(usual(), R"({"training": {"per_device_train_batch_size": 9000000000000000000,
+                                    "gradient_accumulation_steps": 9000000000000000000, "num_train_epochs": 1e300},
+                                   "data": {"val_set_size": 1e300, "max_seq_length": 9000000000000000000},
+                                   "lora": {"r": 9000000000000000000}})"_json);
+  EXPECT_GT(chosen["lora.lora_alpha"], 0);
+  EXPECT_EQ(chosen["training.learning_rate"], 5e-4);
+}
+
 TEST(Decisions, AreWrittenAsOverrides) {
   EXPECT_EQ((Decision{"training.learning_rate", 2e-5, ""}.assignment()), "training.learning_rate=2e-05");
   EXPECT_EQ((Decision{"lora.target_modules", "all-linear", ""}.assignment()),

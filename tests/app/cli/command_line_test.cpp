@@ -268,7 +268,8 @@ TEST(CommandLine, Mistakes) {
   }
   expect_refusal({"launch", "-n", "2"}, "ft launch: give a command: ft launch -n 2 train ...");
   expect_refusal({"chat"}, "ft chat: --model is required; see ft chat --help");
-  expect_refusal({"train"}, "ft train: --config is required; see ft train --help");
+  expect_refusal({"train"},
+                 "ft train: give --config FILE, or --model MODEL and --data DATA; see ft train --help");
   expect_refusal({"train", "--config", "x", "--no-such-option"},
                  "ft train: there is no option --no-such-option; see ft train --help");
   expect_refusal({"train", "--confg", "x"},

@@ -41,8 +41,9 @@ TEST(Completion, Commands) {
 }
 
 TEST(Completion, OptionsAndTheirValues) {
-  EXPECT_EQ(offered({"train", "--o"}), Lines{"--overwrite"});
+  EXPECT_EQ(offered({"train", "--o"}), (Lines{"--output", "--overwrite"}));
   EXPECT_EQ(offered({"train", "--config", "r"}), Lines{":file"});
+  EXPECT_EQ(offered({"train", "--data", "r"}), Lines{":file"});
   EXPECT_EQ(offered({"merge", "--model", ""}), Lines{":directory"});
   EXPECT_EQ(offered({"export", "--to", "gguf"}), (Lines{"gguf", "gguf-lora"}));
   EXPECT_EQ(offered({"inspect", ""}), Lines{":file"});
