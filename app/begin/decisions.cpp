@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kLengthStep = 64;                       // tokens
 constexpr std::int64_t kCpuTokens = 2048, kGpuTokens = 16384;  // of a micro-batch: enough for full speed
 constexpr double kBillion = 1e9;
-constexpr double kMost = 1 << 20;
+constexpr double kMostGiven = 1 << 20;
 
 std::int64_t rounded_up(std::int64_t n, std::int64_t step) { return (n + step - 1) / step * step; }
 std::int64_t parts(std::int64_t n, std::int64_t of) { return (n + of - 1) / of; }
@@ -49,10 +49,10 @@ class Choosing {
     if (!is_given(key)) made_.push_back({key, std::move(value), std::move(reason)});
   }
   // Decides unless the setting is given. Returns the value in effect; `value` if a word such as auto is
-  // given. A given number counts as at most kMost, so that nothing overflows.
+  // given. A given number counts as at most kMostGiven, so that nothing overflows.
   double choose(const std::string& key, double value, const std::string& reason) {
     const Json* given = find_setting(given_, key);
-    if (given && given->is_number()) return std::clamp(given->get<double>(), 0.0, kMost);
+    if (given && given->is_number()) return std::clamp(given->get<double>(), 0.0, kMostGiven);
     add(key, value == std::floor(value) ? Json(std::llround(value)) : Json(value), reason);
     return value;
   }
@@ -205,7 +205,7 @@ void Choosing::batch() {
   std::int64_t accumulated = 1;
   if (const Json* given = find_setting(given_, "training.gradient_accumulation_steps");
       given && given->is_number())
-    accumulated = std::llround(std::clamp(given->get<double>(), 1.0, kMost));
+    accumulated = std::llround(std::clamp(given->get<double>(), 1.0, kMostGiven));
   const std::int64_t micro = choose(
       "training.per_device_train_batch_size",
       accumulated == 1 ? rows : std::max(least, std::min(rows, parts(of_step_, accumulated * f_.ranks))),
@@ -228,7 +228,7 @@ void Choosing::duration() {
   const std::int64_t epoch = parts(rows_, of_step_);
   if (const Json* most = find_setting(given_, "training.max_steps");
       most && most->is_number() && most->get<double>() > 0) {
-    steps_ = std::llround(std::min(most->get<double>(), kMost));
+    steps_ = std::llround(std::min(most->get<double>(), kMostGiven));
     return;
   }
   const auto steps = [&](double epochs) {

@@ -225,10 +225,13 @@ TEST(Decisions, NothingIsChosenThatContradictsAGivenSetting) {
 }
 
 TEST(Decisions, HugeNumbersDoNotOverflow) {
-  const Chosen chosen(usual(), R"({"training": {"per_device_train_batch_size": 9000000000000000000,
-                                    "gradient_accumulation_steps": 9000000000000000000, "num_train_epochs": 1e300},
-                                   "data": {"val_set_size": 1e300, "max_seq_length": 9000000000000000000},
-                                   "lora": {"r": 9000000000000000000}})"_json);
+  constexpr std::int64_t kHuge = 9'000'000'000'000'000'000;
+  const Json training = {{"per_device_train_batch_size", kHuge},
+                         {"gradient_accumulation_steps", kHuge},
+                         {"num_train_epochs", 1e300}};
+  const Chosen chosen(usual(), {{"training", training},
+                                {"data", {{"val_set_size", 1e300}, {"max_seq_length", kHuge}}},
+                                {"lora", {{"r", kHuge}}}});
   EXPECT_GT(chosen["lora.lora_alpha"], 0);
   EXPECT_EQ(chosen["training.learning_rate"], 5e-4);
 }
