@@ -27,11 +27,17 @@ Predictions::Predictions(const RunConfig& config, const BuiltModel& built, const
 Measures Predictions::run(const Ctx& context, ParameterStore& store, const AnswerTest::Progress& progress) {
   answers_ = test_.run(context, store, built_.model(), *tokenizer_, end_tokens_, progress);
   measures_ = measure(answers_, metrics_);
+  if (root_ && !before_.empty()) try {
+      write_samples(true);
+    } catch (
+        const UserError&) {  // no reason to end the run: the next evaluation and write() write them again
+    }
   return measures_;
 }
 
 void Predictions::answer_before(const Ctx& context, ParameterStore& store, bool resumed, bool root) {
   constexpr std::size_t kShown = 8;
+  root_ = root;
   const std::string file = join_path(folder_, "samples.json");
   if (resumed) {
     if (!root || !path_exists(file)) return;
@@ -69,13 +75,13 @@ std::vector<std::string> Predictions::before_and_after() const {
   return lines;
 }
 
-void Predictions::write_samples(bool ended) const {
+void Predictions::write_samples(bool trained) const {
   Json all = Json::array();
   for (std::size_t i = 0; i < std::min(before_.size(), answers_.size()); ++i)
     all.push_back({{"prompt", answers_[i].marked},
                    {"expected", answers_[i].expected},
                    {"before", before_[i]},
-                   {"after", ended ? Json(answers_[i].given) : Json()}});
+                   {"after", trained ? Json(answers_[i].given) : Json()}});
   write_file(join_path(folder_, "samples.json"), json_text(all) + "\n");
 }
 

@@ -18,22 +18,22 @@ class Predictions {
   Predictions(const RunConfig&, const BuiltModel&, const BuiltData&);
 
   // Answers the prompts, split over the ranks. All ranks call it together and get the measures of all
-  // answers.
+  // answers. The root keeps the first few in samples.json.
   Measures run(const Ctx&, ParameterStore&, const AnswerTest::Progress&);
 
-  // Keeps the first few answers before training, for the report. All ranks call it together. A resumed run
-  // reads them from samples.json instead, which the root wrote.
+  // Keeps the first few answers before training, for the report. All ranks call it together, before run(). A
+  // resumed run reads them from samples.json instead, which the root wrote.
   void answer_before(const Ctx&, ParameterStore&, bool resumed, bool root);
 
   // Writes the last answers into the run's folder: generated_predictions.txt has one a line;
   // predict_results.json has the measures, `loss`, time and speed under names that begin with predict_;
-  // samples.json has answers before and after training.
+  // samples.json has answers before training and the last ones.
   void write(double loss, double seconds, std::int64_t batches) const;
   // Returns the first prompts' answers before and after training, for the screen.
   std::vector<std::string> before_and_after() const;
 
  private:
-  void write_samples(bool ended) const;
+  void write_samples(bool trained) const;
 
   const BuiltModel& built_;
   std::string folder_;
@@ -44,6 +44,7 @@ class Predictions {
   std::vector<Answer> answers_;
   std::vector<std::string> before_;  // answers to the first prompts before training
   Measures measures_;
+  bool root_ = false;
 };
 
 // Returns null without evaluation.predict_with_generate.

@@ -1,15 +1,13 @@
 // Writes report.html when a run ends.
 #pragma once
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "app/report/run_page.h"
 #include "engine/train/reports/report.h"
 
 namespace ft {
 
-// Must come after the log in the list of reports, because the page reads the log's rows.
+// Must come after the log and the facts in the list of reports, because the page reads their files.
 class HtmlReport final : public Report {
  public:
   explicit HtmlReport(std::string folder) : folder_(std::move(folder)) {}
@@ -20,7 +18,6 @@ class HtmlReport final : public Report {
 
  private:
   std::string folder_, settings_;
-  std::vector<std::pair<std::string, std::string>> facts_;
   RunCurves curves_;
 };
 

@@ -35,7 +35,9 @@ table{border-collapse:collapse;width:100%;font-size:14px}
 }
 .card{background:var(--card);border:1px solid var(--rule);border-radius:8px;
  padding:10px}svg{width:100%;height:auto;display:block}svg text{font-size:12px;fill:var(--soft)}
-svg .t{font-size:14px;font-weight:600;fill:var(--ink)}.g{stroke:var(--rule)}
+svg .t{font-size:14px;font-weight:600;fill:var(--ink)}
+@media (max-width:480px){svg{overflow:visible}svg text{font-size:17px}svg .t{font-size:20px}}
+.g{stroke:var(--rule)}
 .s{fill:none;stroke-width:2;stroke-linejoin:round}.p{fill:none;stroke-width:1;opacity:.35}
 .bar{display:flex;height:26px;border-radius:6px;overflow:hidden;margin:6px 0}.bar i{display:block;height:100%}
 .key{display:inline-block;width:11px;height:11px;border-radius:3px;margin-right:6px}
@@ -162,6 +164,17 @@ Measures figures_of(const RunPage& run) {
   return out;
 }
 
+// Returns the steps that a run has made, and of a run that has not ended how many it will make.
+std::string steps_text(const RunPage& run) {
+  const std::string made = run.rows.steps.empty() ? "0" : show::count(run.rows.steps.back().step);
+  return run.ended || run.max_steps == 0 ? made : made + " of " + show::count(run.max_steps);
+}
+
+double speed_of(const RunPage& run) {
+  if (run.ended) return run.tokens_per_second;
+  return run.rows.steps.empty() ? 0 : run.rows.steps.back().tokens_per_second;
+}
+
 std::string summary(const std::vector<RunPage>& runs) {
   std::vector<std::string> names;
   for (const RunPage& r : runs)
@@ -177,15 +190,15 @@ std::string summary(const std::vector<RunPage>& runs) {
     const RunPage& r = runs[i];
     const double held_out = best_held_out(r);
     out += str("<tr><td>", key_of(i), escaped(r.name), r.ended ? "" : " (not ended)", "</td>",
-               cell(r.rows.steps.empty() ? "0" : show::count(r.rows.steps.back().step), true),
-               cell(last_loss(r), true), cell(std::isfinite(held_out) ? show::loss(held_out) : "-", true));
+               cell(steps_text(r), true), cell(last_loss(r), true),
+               cell(std::isfinite(held_out) ? show::loss(held_out) : "-", true));
     const Measures figures = figures_of(r);
     for (const std::string& name : names) {
       const auto at = std::ranges::find_if(figures, [&](const auto& m) { return m.first == name; });
       out += cell(at == figures.end() ? "-" : show::digits(at->second), true);
     }
     out += str(cell(r.ended ? show::duration(r.seconds) : "-", true),
-               cell(r.ended ? show::speed(r.tokens_per_second) : "-", true),
+               cell(speed_of(r) > 0 ? show::speed(speed_of(r)) : "-", true),
                cell(r.memory.total > 0 ? show::memory(r.memory.total) : "-", true), "</tr>\n");
   }
   return table(out, "runs");
@@ -210,7 +223,7 @@ std::string memory(const std::vector<RunPage>& runs) {
                            m.activations, m.scratch, m.communication, m.cuda};
     std::string legend;
     bars += str("<div class=\"soft\">", escaped(r.name), ", ", show::memory(m.total),
-                " per rank</div><div class=\"bar\">");
+                r.ended ? " per rank" : " per rank planned", "</div><div class=\"bar\">");
     for (std::size_t i = 0; i < kKinds.size(); ++i) {
       if (bytes[i] <= 0) continue;
       const double share = 100.0 * static_cast<double>(bytes[i]) / static_cast<double>(m.total);
@@ -234,13 +247,14 @@ std::string samples(const std::vector<RunPage>& runs) {
   std::string out;
   for (const RunPage& r : runs) {
     if (r.samples.empty()) continue;
-    std::string rows = "<tr><th>prompt</th><th>expected</th><th>before</th><th>after</th></tr>\n";
+    const char* const after = r.ended ? "after" : "now";
+    std::string rows = str("<tr><th>prompt</th><th>expected</th><th>before</th><th>", after, "</th></tr>\n");
     for (const RunPage::Sample& s : r.samples) {
       rows += "<tr>";
       for (const auto& [name, text] : {std::pair{"prompt", &s.prompt},
                                        {"expected", &s.expected},
                                        {"before", &s.before},
-                                       {"after", &s.after}})
+                                       {after, &s.after}})
         rows += str("<td data-of=\"", name, "\"><pre>", lines_of(*text), "</pre></td>");
       rows += "</tr>\n";
     }
@@ -285,17 +299,23 @@ std::string settings(const std::vector<RunPage>& runs) {
 
 }  // namespace
 
-std::string report_html(const std::vector<RunPage>& runs) {
+std::string report_html(const std::vector<RunPage>& runs, const std::string& live) {
   require(!runs.empty(), "a report of at least one run");
   const std::string title =
       runs.size() == 1 ? runs[0].name : show::plural(static_cast<std::int64_t>(runs.size()), "run");
   std::string out =
       str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
           "content=\"width=device-width\"><title>",
-          escaped(title), "</title>", style(), "</head><body>\n<h1>", escaped(title), "</h1>\n");
-  if (runs.size() == 1) out += facts(runs[0]) + "<h2>Result</h2>\n";
-  return out + summary(runs) + "<h2>Course</h2>\n" + charts(runs) + memory(runs) + samples(runs) +
-         settings(runs) + "</body></html>\n";
+          escaped(title), "</title>", style(), "</head><body>\n<h1>", escaped(title), "</h1>\n", live);
+  const bool one = runs.size() == 1;
+  for (const auto& [name, content] : {std::pair<const char*, std::string>{"facts", one ? facts(runs[0]) : ""},
+                                      {"result", (one ? "<h2>Result</h2>\n" : "") + summary(runs)},
+                                      {"course", "<h2>Course</h2>\n" + charts(runs)},
+                                      {"memory", memory(runs)},
+                                      {"answers", samples(runs)},
+                                      {"settings", settings(runs)}})
+    out += str("<section id=\"", name, "\">", content, "</section>\n");
+  return out + "</body></html>\n";
 }
 
 }  // namespace ft

@@ -8,7 +8,8 @@
 
 namespace ft {
 
-// Returns the page about one run, or about several side by side.
-std::string report_html(const std::vector<RunPage>& runs);
+// Returns the page about one run, or about several side by side. `live`: markup before its sections, for a
+// page that is watched while the runs go on. Every section is there and has a name, also when it is empty.
+std::string report_html(const std::vector<RunPage>& runs, const std::string& live = "");
 
 }  // namespace ft

@@ -9,14 +9,12 @@
 namespace ft {
 
 void HtmlReport::begin(const RunHeader& header) {
-  facts_ = facts_of(header);
   settings_ = header.settings;
   for (const StepRow& row : header.past.steps) curves_.add(row);
 }
 
 void HtmlReport::end(const Summary&) {
   RunPage page = run_page(folder_, settings_);
-  page.facts = facts_;
   page.curves = curves_;
   write_file(join_path(folder_, "report.html"), report_html({std::move(page)}));
 }
@@ -26,7 +24,11 @@ Exit report(const ReportArgs& args) {
     throw UserError(Exit::config, printable(args.output) +
                                       " already exists; give another file with --output, or --overwrite");
   std::vector<RunPage> pages;
-  for (const std::string& run : args.runs) pages.push_back(read_run_page(run));
+  for (const std::string& run : args.runs) {
+    pages.push_back(read_run_page(run));
+    if (!path_exists(join_path(run, "log.jsonl")))
+      throw UserError(Exit::input, printable(run) + ": the run has no log yet: there is no log.jsonl");
+  }
   const std::string html = report_html(pages);
   write_file(args.output, html);
   Screen(Screen::standard_error())

@@ -5,8 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "app/screen/format.h"
-#include "app/screen/run_text.h"
+#include "app/report/run_facts.h"
 #include "engine/files/file.h"
 #include "engine/train/reports/json_log.h"
 #include "engine/train/reports/tracked.h"
@@ -23,6 +22,7 @@ double number_of(const Json& row, const char* key) {
 
 // Reads the summary, which is the log's last row once the run has ended.
 void read_summary(const std::string& log, RunPage& page) {
+  if (!path_exists(log)) return;
   const std::string text = read_file(log, kLargestLog);
   const std::size_t end = text.find_last_not_of('\n');
   if (end == std::string::npos) return;
@@ -33,18 +33,7 @@ void read_summary(const std::string& log, RunPage& page) {
   page.ended = true;
   page.seconds = number_of(row, "train_runtime");
   page.tokens_per_second = number_of(row, "train_tokens_per_second");
-  const auto memory = row.find("memory");
-  if (memory == row.end() || !memory->is_object()) return;
-  const auto bytes = [&](const char* key) { return static_cast<std::int64_t>(number_of(*memory, key)); };
-  page.memory = {.weights = bytes("weights"),
-                 .adapter = bytes("adapter"),
-                 .gradients = bytes("gradients"),
-                 .optimizer = bytes("optimizer"),
-                 .activations = bytes("activations"),
-                 .scratch = bytes("scratch"),
-                 .communication = bytes("communication"),
-                 .cuda = bytes("cuda"),
-                 .total = bytes("total")};
+  if (const auto memory = row.find("memory"); memory != row.end()) page.memory = memory_of(*memory);
 }
 
 void read_samples(const std::string& file, RunPage& page) {
@@ -82,6 +71,23 @@ void RunCurves::add(const StepRow& row) {
   rewards.add(row.step, row.columns);
 }
 
+std::int64_t whole_number(const Json& object, const char* key) {
+  return static_cast<std::int64_t>(number_of(object, key));
+}
+
+MemoryReport memory_of(const Json& row) {
+  const auto bytes = [&](const char* key) { return row.is_object() ? whole_number(row, key) : 0; };
+  return {.weights = bytes("weights"),
+          .adapter = bytes("adapter"),
+          .gradients = bytes("gradients"),
+          .optimizer = bytes("optimizer"),
+          .activations = bytes("activations"),
+          .scratch = bytes("scratch"),
+          .communication = bytes("communication"),
+          .cuda = bytes("cuda"),
+          .total = bytes("total")};
+}
+
 RunPage run_page(const std::string& folder, const std::string& settings) {
   RunPage page;
   page.name = last_part(folder);
@@ -89,6 +95,7 @@ RunPage run_page(const std::string& folder, const std::string& settings) {
   for (const auto& [name, value] : page.settings)
     if (name == "logging.run_name" && value != "null") page.name = value;
   const std::string log = join_path(folder, "log.jsonl");
+  read_run_facts(folder, page);
   page.rows = read_log(log, INT64_MAX);
   for (const StepRow& row : page.rows.steps) page.curves.add(row);
   read_summary(log, page);
@@ -97,38 +104,10 @@ RunPage run_page(const std::string& folder, const std::string& settings) {
 }
 
 RunPage read_run_page(const std::string& folder) {
-  for (const char* name : {"run.json", "log.jsonl"})
-    if (!path_exists(join_path(folder, name)))
-      throw UserError(Exit::input, str(printable(folder), ": holds no run: there is no ", name));
-  return run_page(folder, read_file(join_path(folder, "run.json"), kLargestFile));
-}
-
-std::vector<std::pair<std::string, std::string>> facts_of(const RunHeader& h) {
-  std::vector<std::pair<std::string, std::string>> facts;
-  facts.emplace_back(
-      "model", str(h.model, ", ", h.architecture, ", ", show::quantity(static_cast<double>(h.parameters)),
-                   " parameters, ", h.dtype));
-  const std::string trained = show::quantity(static_cast<double>(h.trained_parameters)) + " trained";
-  if (h.adapter)
-    facts.emplace_back("adapter", str("LoRA r ", h.adapter->rank, ", alpha ", show::number(h.adapter->alpha),
-                                      ", on ", h.adapter->linears, " linears, ", trained));
-  else
-    facts.emplace_back("trained", "all weights, " + trained);
-  if (h.data.samples > 0)
-    facts.emplace_back("data", str(sample_text(h.data), "; ", show::count(h.data.held_out), " held out"));
-  const std::string epochs = h.epochs < 1    ? show::digits(h.epochs, 2) + " of an epoch"
-                             : h.epochs == 1 ? "1 epoch"
-                                             : show::number(h.epochs) + " epochs";
-  facts.emplace_back("steps", str(show::plural(h.steps, "step"), " of ", sequences_text(h), "; ", epochs));
-  if (h.learning_rate > 0) facts.emplace_back("rate", rate_text(h));
-  std::string machine = h.processor.empty() ? "" : h.processor + ", ";
-  machine += h.ranks.empty() ? "one rank" : h.ranks + " ranks";
-  if (h.memory_there > 0) machine += ", " + show::memory(h.memory_there);
-  if (h.peak_flops > 0) machine += ", " + show::digits(h.peak_flops / 1e12) + " TFLOP/s";
-  facts.emplace_back("machine", machine);
-  if (!h.started.empty()) facts.emplace_back("begun", h.started);
-  facts.emplace_back("versions", "ft " + h.version + (h.cudnn.empty() ? "" : ", cuDNN " + h.cudnn));
-  return facts;
+  const std::string file = join_path(folder, "run.json");
+  if (!path_exists(file))
+    throw UserError(Exit::input, printable(folder) + ": holds no run: there is no run.json");
+  return run_page(folder, read_file(file, kLargestFile));
 }
 
 }  // namespace ft

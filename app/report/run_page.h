@@ -30,7 +30,8 @@ struct RunPage {
   std::vector<std::pair<std::string, std::string>> settings;  // by dotted name
   History rows;                                               // the log's rows
   RunCurves curves;
-  MemoryReport memory;  // 0 bytes: unknown
+  std::int64_t max_steps = 0;  // 0: unknown
+  MemoryReport memory;         // planned, once the run has ended measured; 0 bytes: unknown
   double seconds = 0, tokens_per_second = 0;
   bool ended = false;
 
@@ -40,12 +41,15 @@ struct RunPage {
   std::vector<Sample> samples;  // answers of evaluation.predict_with_generate
 };
 
-// Reads log.jsonl, and samples.json if it exists, of a folder. `settings`: the run's settings.
+// Reads the files of a run's folder that are there: run_facts.json, log.jsonl, samples.json. `settings`: the
+// run's settings.
 RunPage run_page(const std::string& folder, const std::string& settings);
 // Reads a folder with the settings in its run.json. Throws UserError (input) if the folder holds no run.
 RunPage read_run_page(const std::string& folder);
 
-// Returns facts that only the running program knows: model, adapter, data, machine, version.
-std::vector<std::pair<std::string, std::string>> facts_of(const RunHeader&);
+// Returns a number in a JSON object; 0 if there is none.
+std::int64_t whole_number(const Json& object, const char* key);
+// Returns the bytes in a row's memory.
+MemoryReport memory_of(const Json& row);
 
 }  // namespace ft

@@ -4,6 +4,7 @@
 
 #include "app/plot/loss_plot.h"
 #include "app/report/html_report.h"
+#include "app/report/run_facts.h"
 #include "app/screen/progress.h"
 #include "engine/files/file.h"
 #include "engine/train/reports/best_effort.h"
@@ -39,6 +40,7 @@ std::unique_ptr<Reports> make_reports(Screen& screen, const LoggingConfig& confi
     all->add(std::make_unique<BestEffort>(std::move(files), *all));
   };
   add(std::make_unique<JsonLog>(join_path(folder, "log.jsonl")));
+  add(std::make_unique<RunFacts>(join_path(folder, "run_facts.json")));
   add(std::make_unique<TrainerState>(join_path(folder, "trainer_state.json")));
   if (config.tensorboard.enabled || wanted(Reporter::tensorboard))
     add(std::make_unique<TensorBoard>(folder_of(config.tensorboard, folder)));

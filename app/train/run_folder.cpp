@@ -30,9 +30,9 @@ using From = decltype(TrainingConfig::resume_from_checkpoint);
 
 // Folders and files of a run that --overwrite replaces, in addition to its result.
 constexpr std::array kFolders{"runs", "csv", "wandb", "mlruns", "ema", "critic"};
-constexpr std::array kFiles{"log.jsonl",      "trainer_state.json", "loss.svg",
-                            "deepspeed.json", "report.html",        "samples.json",
-                            "rollouts.jsonl", "reward_command.log", "nonfinite.jsonl"};
+constexpr std::array kFiles{"log.jsonl",       "trainer_state.json", "loss.svg",       "deepspeed.json",
+                            "report.html",     "samples.json",       "rollouts.jsonl", "reward_command.log",
+                            "nonfinite.jsonl", "run_facts.json"};
 
 bool is_one_of(const auto& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();

@@ -7,6 +7,7 @@
 #include "app/report/chart.h"
 #include "app/report/html_report.h"
 #include "app/report/page.h"
+#include "app/report/run_facts.h"
 #include "engine/train/reports/json_log.h"
 #include "tests/app/outcome.h"
 #include "tests/engine/train/sample_run.h"
@@ -21,9 +22,10 @@ std::string page_of(const std::string& folder, std::int64_t steps, const std::st
   header.model = "models/<b>";
   header.version = "1.2.3";
   JsonLog log(folder + "/log.jsonl");
+  RunFacts facts(folder + "/run_facts.json");
   HtmlReport html(folder);
   std::ofstream(folder + "/run.json") << settings;
-  for (Report* r : std::initializer_list<Report*>{&log, &html}) {
+  for (Report* r : std::initializer_list<Report*>{&log, &facts, &html}) {
     r->begin(header);
     play(*r, 1, steps);
     r->end(sample_summary(steps));
@@ -61,8 +63,9 @@ TEST(ReportPage, DrawsEveryStepAndRewards) {
   std::ofstream(folder.file("samples.json"))
       << R"([{"prompt": "<|im_start|>user\n2+2\n?", "expected": "4", "before": "a\n\nb", "after": "4"}])";
   JsonLog log(folder.file("log.jsonl"));
+  RunFacts facts(folder.file("run_facts.json"));
   HtmlReport html(folder.path());
-  for (Report* r : std::initializer_list<Report*>{&log, &html}) {
+  for (Report* r : std::initializer_list<Report*>{&log, &facts, &html}) {
     r->begin(header);
     for (int step = 1; step <= 12; ++step) {
       StepRow row = sample_step(step);

@@ -28,22 +28,26 @@ std::set<std::string> files_of(const LoggingConfig& config) {
 
 TEST(Reports, FollowTheLoggingSection) {
   LoggingConfig config;
-  EXPECT_EQ(files_of(config),
-            (std::set<std::string>{"log.jsonl", "trainer_state.json", "runs", "loss.svg", "report.html"}));
+  EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "run_facts.json", "trainer_state.json",
+                                                     "runs", "loss.svg", "report.html"}));
   config.report_to = {Reporter::none};
   config.plot_loss = false;
   config.html_report = false;
-  EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json"}));
+  EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "run_facts.json", "trainer_state.json"}));
   config.csv_monitor.enabled = true;
-  EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json", "csv"}));
+  EXPECT_EQ(files_of(config),
+            (std::set<std::string>{"log.jsonl", "run_facts.json", "trainer_state.json", "csv"}));
   config.csv_monitor.enabled = false;
   config.wandb.enabled = true;
-  EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json", "wandb"}));
+  EXPECT_EQ(files_of(config),
+            (std::set<std::string>{"log.jsonl", "run_facts.json", "trainer_state.json", "wandb"}));
   config.wandb.enabled = false;
   config.report_to = {Reporter::wandb, Reporter::mlflow};
-  EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json", "wandb", "mlruns"}));
+  EXPECT_EQ(files_of(config),
+            (std::set<std::string>{"log.jsonl", "run_facts.json", "trainer_state.json", "wandb", "mlruns"}));
   config.report_to = {Reporter::prometheus};
-  EXPECT_EQ(files_of(config), (std::set<std::string>{"log.jsonl", "trainer_state.json", "ft.prom"}));
+  EXPECT_EQ(files_of(config),
+            (std::set<std::string>{"log.jsonl", "run_facts.json", "trainer_state.json", "ft.prom"}));
 }
 
 }  // namespace

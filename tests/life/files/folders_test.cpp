@@ -174,6 +174,7 @@ TEST_F(Text, OverwritingLeavesNothingOfTheOldRun) {
                                  "trainer_state.json",
                                  "loss.svg",
                                  "report.html",
+                                 "run_facts.json",
                                  "runs",
                                  "checkpoint-1",
                                  "ft_prompts.json",
