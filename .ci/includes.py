@@ -12,8 +12,8 @@ POSIX = re.compile(r"^(sys/|netinet/|arpa/)|^(fcntl|unistd|sched|glob|netdb|time
 THIRD_PARTY = {
     "app": "nlohmann",
     "app/commands": "CLI",
+    "app/http/http.cpp": "httplib.h",
     "app/hub/curl_library.h": "curl/curl.h",
-    "app/serve/http.cpp": "httplib.h",
     "bench": "nlohmann",
     "data": "nlohmann",
     "data/files/byte_source.cpp": "zlib.h zstd.h",

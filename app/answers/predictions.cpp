@@ -27,11 +27,12 @@ Predictions::Predictions(const RunConfig& config, const BuiltModel& built, const
 Measures Predictions::run(const Ctx& context, ParameterStore& store, const AnswerTest::Progress& progress) {
   answers_ = test_.run(context, store, built_.model(), *tokenizer_, end_tokens_, progress);
   measures_ = measure(answers_, metrics_);
-  if (root_ && !before_.empty()) try {
-      write_samples(true);
-    } catch (
-        const UserError&) {  // no reason to end the run: the next evaluation and write() write them again
-    }
+  if (!root_ || before_.empty()) return measures_;
+  try {
+    write_samples(true);
+  } catch (const UserError&) {
+    // A full disk does not end the run here: the next evaluation and write() try again.
+  }
   return measures_;
 }
 

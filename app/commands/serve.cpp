@@ -3,6 +3,7 @@
 
 #include "app/commands/answerer_options.h"
 #include "app/commands/list.h"
+#include "app/commands/server_options.h"
 #include "app/config/hub_folders.h"
 
 namespace ft::commands {
@@ -17,11 +18,7 @@ Use serve_options(CLI::App& app) {
       ->type_name("NAME=DIR");
   app.add_option("--name", args->name, "The model's name in requests, if not that of its folder.")
       ->type_name("NAME");
-  app.add_option("--host", args->host, "Address to listen at.")->type_name("HOST")->capture_default_str();
-  app.add_option("--port", args->port, "Port to listen at; 0: any free one.")
-      ->check(CLI::Range(0, 65535))
-      ->type_name("PORT")
-      ->capture_default_str();
+  add_server_options(app, {args->host, args->port, args->allowed_origins});
   app.add_option("--api-key-file", args->key_file, "File whose first line is the key that clients need.")
       ->type_name("FILE");
   app.add_option("--max-waiting", args->max_waiting, "Requests that may wait; further ones are refused.")
@@ -38,7 +35,7 @@ Use serve_options(CLI::App& app) {
 
 }  // namespace
 
-const Command kServe{"serve", "Answer over HTTP, as OpenAI's API does: docs/serve.md.",
+const Command kServe{"serve", "Answer over HTTP, as OpenAI's API does, with a page to chat: docs/serve.md.",
                      "  ft serve --model models/base\n"
                      "  ft serve --model models/base --adapter cheerful=outputs/a --adapter brief=outputs/b\n"
                      "  ft serve --model models/base --host 0.0.0.0 --port 80 --api-key-file key.txt\n"

@@ -4,11 +4,18 @@
 #include <ctime>
 #include <stdexcept>
 
+#include "app/http/web_page.h"
 #include "app/serve/answering.h"
+#include "app/serve/chat_page.h"
 #include "app/serve/key.h"
 #include "engine/files/hash.h"
 
 namespace ft {
+namespace {
+
+constexpr const char* kPagePath = "/";
+
+}  // namespace
 
 Api::Api(const Answerer& a, const std::vector<Voice>& voices, Desk& desk, Rules rules,
          std::function<void(const Done&)> on_done)
@@ -21,6 +28,12 @@ Api::Api(const Answerer& a, const std::vector<Voice>& voices, Desk& desk, Rules 
       run_(str(started_, ' ', static_cast<const void*>(this))) {}
 
 HttpReply Api::answer(const HttpRequest& request) {
+  HttpReply reply = answer_or_error(request);
+  rules_.origins.admit(request, reply);
+  return reply;
+}
+
+HttpReply Api::answer_or_error(const HttpRequest& request) {
   try {
     return route(request);
   } catch (const ApiError& e) {
@@ -32,29 +45,33 @@ HttpReply Api::answer(const HttpRequest& request) {
   }
 }
 
-// Checks that the caller may ask. A page in a browser on this machine can send requests here. But it cannot
-// give this machine's own address as host, and the browser asks the server first before it sends a body as
-// JSON.
+// Checks that the caller may ask. The page and the browser's question before a request of another origin come
+// without a key.
 void Api::check_caller(const HttpRequest& r) const {
-  if (rules_.loopback && rules_.key.empty() && !is_own_address(host_of(r.host)))
-    throw ApiError(403, "requests have to name this machine's own address, such as localhost");
-  if (!rules_.key.empty() && !knows_key(r.authorization, rules_.key))
+  std::string fault = rules_.origins.fault_of_origin(r);
+  if (fault.empty() && rules_.key.empty()) fault = rules_.origins.fault_of_host(r);
+  if (!fault.empty()) throw ApiError(403, fault);
+  const bool open = r.path == kPagePath || Origins::is_preflight(r);
+  if (!open && !rules_.key.empty() && !knows_key(r.authorization, rules_.key))
     throw ApiError(401, "the API key is missing or wrong: Authorization: Bearer KEY", "", "invalid_api_key");
 }
 
 HttpReply Api::route(const HttpRequest& r) {
   const bool health = r.path == "/health";  // monitoring needs no key
   if (!health) check_caller(r);
+  if (Origins::is_preflight(r)) return {.status = 204};
+  const bool page = r.path == kPagePath;
   const bool chat = r.path == "/v1/chat/completions";
   const bool completions = chat || r.path == "/v1/completions";
   const std::string one = "/v1/models/";
   const bool models = r.path == "/v1/models", model = r.path.starts_with(one);
-  if (!completions && !models && !model && !health)
+  if (!completions && !models && !model && !health && !page)
     throw ApiError(404, str("there is no ", printable(r.path, 100),
                             "; there are /v1/models, /v1/completions, /v1/chat/completions and /health"));
   if (r.method != (completions ? "POST" : "GET") && (completions || r.method != "HEAD"))
     throw ApiError(405, str(printable(r.path, 100), " is asked with ", completions ? "POST" : "GET"));
   if (completions) return complete(r, chat);
+  if (page) return page_reply(r, kChatPage);
   if (health) {
     if (desk_.closed()) throw ApiError(503, "the server is shutting down");
     return health_reply();

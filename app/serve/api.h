@@ -1,10 +1,12 @@
-// OpenAI's API: the reply to each path, with answers from a desk. Many threads call it at once.
+// OpenAI's API, and the chat page that uses it: the reply to each path, with answers from a desk. Many
+// threads call it at once.
 #pragma once
 #include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "app/http/origins.h"
 #include "app/serve/answering.h"
 #include "app/serve/ask.h"
 #include "app/serve/desk.h"
@@ -17,7 +19,7 @@ class Api {
  public:
   struct Rules {
     std::string key;           // "": no key is needed
-    bool loopback = true;      // accept only requests to this machine's own address
+    Origins origins;           // pages in browsers that may ask
     std::int64_t context = 0;  // tokens of prompt and answer; encoder-decoders: of the answer
     std::int64_t sources = 0;  // encoder-decoders: tokens of a source
     std::int64_t body = 0;     // bytes of a request, for messages
@@ -33,6 +35,7 @@ class Api {
   HttpReply answer(const HttpRequest&);
 
  private:
+  HttpReply answer_or_error(const HttpRequest&);
   HttpReply route(const HttpRequest&);
   void check_caller(const HttpRequest&) const;
   HttpReply complete(const HttpRequest&, bool chat);

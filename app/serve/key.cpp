@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/core/error.h"
-#include "engine/core/lower_case.h"
 #include "engine/files/file.h"
 #include "engine/files/hash.h"
 
@@ -25,17 +24,6 @@ std::string read_api_key(const std::string& file) {
 bool knows_key(const std::string& authorization, const std::string& key) {
   const auto given = hmac_sha256(key, authorization), right = hmac_sha256(key, "Bearer " + key);
   return given == right;
-}
-
-bool is_own_address(const std::string& host) {
-  const std::string low = lower_case(host);
-  const bool number = low.find_first_not_of("0123456789.") == std::string::npos;
-  return low == "localhost" || low == "::1" || (number && low.starts_with("127."));
-}
-
-std::string host_of(const std::string& header) {
-  if (header.starts_with('[')) return header.substr(1, header.find(']') - 1);
-  return header.substr(0, header.find(':'));
 }
 
 }  // namespace ft

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "app/http/http.h"
 #include "app/serve/api_error.h"
-#include "app/serve/http.h"
 #include "app/serve/tool_calls.h"
 #include "engine/files/json.h"
 

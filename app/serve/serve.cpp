@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <mutex>
 
+#include "app/http/http.h"
+#include "app/http/origins.h"
 #include "app/process/signals.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
@@ -121,6 +123,7 @@ std::string name_of_model(const std::string& as_written) {
 Exit serve(const ServeArgs& args) {
   Screen screen(Screen::standard_error());
   check_exposure(args);
+  const Origins origins(args.host, args.allowed_origins);
   const std::string key = args.key_file.empty() ? "" : read_api_key(args.key_file);
   Answerer a(args);
   show_warnings(screen, a.built);
@@ -142,8 +145,7 @@ Exit serve(const ServeArgs& args) {
 
   Log log(screen);
   Desk desk(static_cast<std::size_t>(args.max_waiting));
-  Api api(a, voices, desk,
-          {key, is_own_address(args.host), shape.cache.capacity, shape.cache.source_capacity, kBody},
+  Api api(a, voices, desk, {key, origins, shape.cache.capacity, shape.cache.source_capacity, kBody},
           [&](const Api::Done& d) { log.done(d); });
   const StopSignals stop(true);
   HttpServer http(args.host, args.port,
@@ -154,9 +156,9 @@ Exit serve(const ServeArgs& args) {
   for (const Voice& v : voices) names += (names.empty() ? "" : ", ") + v.name;
   log.line(str(info.architecture, " as ", names, "; ", show::plural(shape.cache.slots, "answer"),
                " at once of up to ", show::plural(shape.cache.capacity, "token")));
-  const std::string host = args.host.find(':') == std::string::npos ? args.host : "[" + args.host + "]";
-  log.line(str("listening at http://", host, ":", http.port(), "/v1",
-               key.empty() ? "" : " for clients with the key", "; Ctrl-C ends it"));
+  const std::string at = http_address(args.host, http.port());
+  log.line(str("listening at ", at, "/v1", key.empty() ? "" : " for clients with the key",
+               "; a page to chat at ", at, "/; Ctrl-C ends it"));
   answer_until_stopped(generator, desk, stop, log);
   return Exit::done;
 }

@@ -13,8 +13,9 @@ struct ServeArgs : AnswererArgs {
   std::string name;                   // the model's name in requests
   std::string host = "127.0.0.1";
   int port = 8000;
-  std::string key_file;           // empty: no key
-  std::int64_t max_waiting = 64;  // waiting requests
+  std::vector<std::string> allowed_origins;  // pages in browsers that may ask, besides the chat page
+  std::string key_file;                      // empty: no key
+  std::int64_t max_waiting = 64;             // waiting requests
 };
 Exit serve(const ServeArgs&);
 

@@ -57,11 +57,17 @@ class HttpClient {
       if (!receive()) return false;
     return true;
   }
-  HttpAnswer read() {
+  // Reads an answer that has no body by its status.
+  HttpAnswer read_head() {
     HttpAnswer a;
     if (!wait_for("\r\n\r\n")) return a;
     a.head = take(held_.find("\r\n\r\n") + 4);
     a.status = std::stoi(a.head.substr(a.head.find(' ') + 1));
+    return a;
+  }
+  HttpAnswer read() {
+    HttpAnswer a = read_head();
+    if (a.status == 0) return a;
     if (const auto at = a.head.find("Content-Length: "); at != std::string::npos) {
       const auto length = static_cast<std::size_t>(std::stol(a.head.substr(at + 16)));
       while (held_.size() < length && receive()) {

@@ -1,8 +1,6 @@
 // ft serve with the demo's model, for tests that send requests.
 #pragma once
-#include <gtest/gtest.h>
-
-#include "tests/life/answers/http_client.h"
+#include "tests/life/answers/listening.h"
 
 namespace ft::test {
 
@@ -40,32 +38,9 @@ struct Served : Workplace {
   }
 };
 
-class Server {
+class Server : public Listening {
  public:
-  Server(const Workplace& w, std::vector<std::string> more = {}) : w_(w) {
-    std::vector<std::string> all{"serve", "--port", "0"};
-    const bool length = std::any_of(more.begin(), more.end(), [](const std::string& m) {
-      return m.starts_with("generation.max_length");
-    });
-    if (!length) all.push_back("generation.max_new_tokens=12");
-    if (std::find(more.begin(), more.end(), "--model") == more.end())
-      all.insert(all.end(), {"--model", kBase, "--adapter", "one=a1", "--adapter", "a2"});
-    all.insert(all.end(), more.begin(), more.end());
-    fs::remove(w / "stderr");
-    pid_ = w.start(all);
-    EXPECT_TRUE(w.wait_for_words("Ctrl-C ends it")) << w.says();
-    const std::string said = w.says(), before = "127.0.0.1:";
-    if (const auto at = said.find(before); at != std::string::npos)
-      port = std::stoi(said.substr(at + before.size()));
-  }
-  ~Server() { stop(SIGKILL); }
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
-  int stop(int signal) {
-    if (pid_ < 0) return -1;
-    kill(pid_, signal);
-    return Workplace::finish(std::exchange(pid_, -1));
-  }
+  Server(const Workplace& w, const std::vector<std::string>& more = {}) : Listening(w, words(more)) {}
   HttpAnswer post(const std::string& path, const Json& body, const std::string& more = "") const {
     return HttpClient(port).post(path, body, more);
   }
@@ -76,11 +51,19 @@ class Server {
     EXPECT_EQ(a.status, 200) << a.body;
     return a.json()["choices"][0]["text"];
   }
-  int port = 0;
 
  private:
-  const Workplace& w_;
-  pid_t pid_ = -1;
+  static std::vector<std::string> words(const std::vector<std::string>& more) {
+    std::vector<std::string> all{"serve"};
+    const bool length = std::any_of(more.begin(), more.end(), [](const std::string& m) {
+      return m.starts_with("generation.max_length");
+    });
+    if (!length) all.push_back("generation.max_new_tokens=12");
+    if (std::find(more.begin(), more.end(), "--model") == more.end())
+      all.insert(all.end(), {"--model", kBase, "--adapter", "one=a1", "--adapter", "a2"});
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
 };
 
 }  // namespace ft::test

@@ -1,4 +1,4 @@
-#include "app/serve/http.h"
+#include "app/http/http.h"
 
 #include <arpa/inet.h>
 #include <httplib.h>
@@ -12,7 +12,7 @@
 #include <mutex>
 #include <thread>
 
-#include "app/serve/connection.h"
+#include "app/http/connection.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -140,18 +140,21 @@ class Listener final : public httplib::Server {
       connection->end();
       response.set_header("Connection", "close");
     }
-    const HttpRequest r{request.method,
-                        request.path,
-                        request.get_header_value("Host"),
-                        request.get_header_value("Authorization"),
-                        request.get_header_value("Content-Type"),
-                        std::move(body.text),
-                        body.too_large,
-                        [connection] { return connection->gone(); }};
+    const auto header = [&](const char* name) { return request.get_header_value(name); };
+    const HttpRequest r{.method = request.method,
+                        .path = request.path,
+                        .host = header("Host"),
+                        .origin = header("Origin"),
+                        .authorization = header("Authorization"),
+                        .content_type = header("Content-Type"),
+                        .if_none_match = header("If-None-Match"),
+                        .body = std::move(body.text),
+                        .too_large = body.too_large,
+                        .gone = [connection] { return connection->gone(); }};
     HttpReply reply = handler_(r);
     response.status = reply.status;
     for (const auto& [name, value] : reply.headers) response.set_header(name, value);
-    if (!reply.next) return response.set_content(reply.body, "application/json");
+    if (!reply.next) return response.set_content(reply.body, reply.type);
     response.set_header("Cache-Control", "no-cache");
     response.set_chunked_content_provider(
         "text/event-stream", [next = std::move(reply.next)](std::size_t, httplib::DataSink& sink) {
@@ -229,6 +232,10 @@ HttpServer::HttpServer(const std::string& host, int port, HttpLimits limits, Han
     ended = true;
   });
   while (!listener.is_running() && !parts_->ended) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+std::string http_address(const std::string& host, int port) {
+  return str("http://", host.find(':') == std::string::npos ? host : "[" + host + "]", ":", port);
 }
 
 int HttpServer::port() const { return parts_->port; }

@@ -1,4 +1,4 @@
-#include "app/serve/connection.h"
+#include "app/http/connection.h"
 
 #include <poll.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-// An HTTP server for programs that exchange JSON: complete replies, and streams of server-sent events. It
-// limits connections at once, the bytes of a request, and the time to send it and to receive the reply.
+// An HTTP server for programs and browsers: complete replies, and streams of server-sent events. It limits
+// connections at once, the bytes of a request, and the time to send it and to receive the reply.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,7 +13,7 @@ namespace ft {
 
 struct HttpRequest {
   std::string method, path;
-  std::string host, authorization, content_type;  // headers; "": none
+  std::string host, origin, authorization, content_type, if_none_match;  // headers; "": none
   std::string body;
   bool too_large = false;      // the body is too large and left out
   std::function<bool()> gone;  // returns true once the client has closed the connection
@@ -21,7 +21,8 @@ struct HttpRequest {
 
 struct HttpReply {
   int status = 200;
-  std::string body;                                          // JSON
+  std::string body;
+  std::string type = "application/json";                     // of the body
   std::vector<std::pair<std::string, std::string>> headers;  // in addition to the headers of every reply
   // Instead of a body: returns the next piece of a stream of server-sent events, and nothing at its end.
   std::function<std::optional<std::string>()> next;
@@ -53,5 +54,8 @@ class HttpServer {
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
+
+// Returns http://HOST:PORT.
+std::string http_address(const std::string& host, int port);
 
 }  // namespace ft

@@ -1,0 +1,13 @@
+// A self-contained page for browsers: HTML with its own style and scripts.
+#pragma once
+#include <string>
+
+#include "app/http/http.h"
+
+namespace ft {
+
+// Returns a page with headers that let it run only the scripts that it has now, load nothing, and send
+// requests only to its own server. Empty with status 304 if the browser has the same page already.
+HttpReply page_reply(const HttpRequest&, const std::string& html);
+
+}  // namespace ft

@@ -1,0 +1,18 @@
+// ft watch: serves a page that follows runs while they train.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "engine/core/error.h"
+
+namespace ft {
+
+struct WatchArgs {
+  std::vector<std::string> runs;  // folders
+  std::string host = "127.0.0.1";
+  int port = 8001;
+  std::vector<std::string> allowed_origins;  // pages in browsers that may read the page
+};
+Exit watch(const WatchArgs&);
+
+}  // namespace ft
