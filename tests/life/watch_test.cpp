@@ -1,7 +1,7 @@
 // ft watch from outside: follows a run to its report, and refuses pages of other origins.
 #include <gtest/gtest.h>
 
-#include "tests/life/answers/listening.h"
+#include "tests/life/answers/served.h"
 
 namespace ft::test {
 namespace {
@@ -29,6 +29,25 @@ TEST(Watch, FollowsARunToItsReport) {
   EXPECT_EQ(Workplace::finish(run), 75);
   EXPECT_EQ(page_at(watch.port), contents(w / "out/report.html"));
   EXPECT_EQ(watch.stop(SIGINT), 0);
+}
+
+TEST(Watch, ShowsTheAnswersOfEachEvaluation) {
+  const Served w;
+  for (int i = 0; i < 3; ++i)
+    std::ofstream(w / "train.jsonl", std::ios::app) << "{\"prompt\": \"one\", \"completion\": \"two\"}\n";
+  const pid_t run =
+      w.start({"train", "--config", "run.json", "training.max_steps=100000", "data.val_set_size=1",
+               "evaluation.eval_strategy=steps", "evaluation.eval_steps=2",
+               "evaluation.predict_with_generate=true", "generation.max_new_tokens=4"});
+  ASSERT_TRUE(w.wait_for_rows(3)) << w.says();
+  const Listening watch(w, {"watch", "out"});
+  EXPECT_TRUE(comes_to_hold(60, [&] {
+    const std::string page = page_at(watch.port), cell = "data-of=\"now\"><pre>";
+    const std::size_t at = page.find(cell);
+    return at != std::string::npos && page[at + cell.size()] != '<';
+  }));
+  kill(run, SIGKILL);
+  Workplace::finish(run);
 }
 
 TEST(Watch, RefusesOtherOriginsAndPaths) {

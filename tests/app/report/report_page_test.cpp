@@ -8,6 +8,7 @@
 #include "app/report/html_report.h"
 #include "app/report/page.h"
 #include "app/report/run_facts.h"
+#include "app/screen/format.h"
 #include "engine/train/reports/json_log.h"
 #include "tests/app/outcome.h"
 #include "tests/engine/train/sample_run.h"
@@ -119,7 +120,10 @@ TEST(ReportPage, ARunThatHasNotEnded) {
   std::ofstream(folder.file("log.jsonl")) << log << "{\"step\": 5, \"lo";
   const Outcome o = run({"report", folder.path(), "--output", folder.file("page.html")});
   ASSERT_EQ(o.code, 0) << o.err;
-  EXPECT_NE(text_of(folder.file("page.html")).find("(not ended)"), std::string::npos);
+  const std::string page = text_of(folder.file("page.html"));
+  for (const std::string& text :
+       {std::string("(not ended)"), std::string("ft 1.2.3"), "4 of " + show::count(sample_header().steps)})
+    EXPECT_NE(page.find(text), std::string::npos) << text;
 }
 
 TEST(Chart, LongLinesKeepTheirPeaksAndBadNumbersAreLeftOut) {
