@@ -14,6 +14,7 @@ THIRD_PARTY = {
     "app/commands": "CLI",
     "app/http/http.cpp": "httplib.h",
     "app/hub/curl_library.h": "curl/curl.h",
+    "app/translate/yaml.cpp": "yaml.h",
     "bench": "nlohmann",
     "data": "nlohmann",
     "data/files/byte_source.cpp": "zlib.h zstd.h",

@@ -6,27 +6,19 @@
 
 namespace ft::row_formats {
 
-extern const RowFormat kPromptCompletion, kAlpaca, kMessages, kShareGpt, kText, kSegments, kTranslation,
-    kPreferenceChosen, kTokenized, kPreference, kKto, kPreferenceTokenized, kKtoTokenized, kRolloutsTokenized,
-    kPrompts, kPromptsTokenized;
+extern const RowFormat kPromptCompletion, kAlpaca, kAlpacaChat, kMessages, kShareGpt, kText, kSegments,
+    kTranslation, kPreferenceChosen, kTokenized, kPreference, kKto, kPreferenceTokenized, kKtoTokenized,
+    kRolloutsTokenized, kPrompts, kPromptsTokenized;
 
-inline constexpr std::array kRowFormats{&kDetected,
-                                        &kPromptCompletion,
-                                        &kAlpaca,
-                                        &kMessages,
-                                        &kShareGpt,
-                                        &kText,
-                                        &kSegments,
-                                        &kTranslation,
-                                        &kPreferenceChosen,
-                                        &kTokenized,
-                                        &kPreference,
-                                        &kKto,
-                                        &kPreferenceTokenized,
-                                        &kKtoTokenized,
-                                        &kRolloutsTokenized,
-                                        &kPrompts,
-                                        &kPromptsTokenized};
+inline constexpr std::array kRowFormats{&kDetected,     &kPromptCompletion,
+                                        &kAlpaca,       &kAlpacaChat,
+                                        &kMessages,     &kShareGpt,
+                                        &kText,         &kSegments,
+                                        &kTranslation,  &kPreferenceChosen,
+                                        &kTokenized,    &kPreference,
+                                        &kKto,          &kPreferenceTokenized,
+                                        &kKtoTokenized, &kRolloutsTokenized,
+                                        &kPrompts,      &kPromptsTokenized};
 
 // The order in which the fields of rows are compared with formats; the first format that fits is chosen.
 inline constexpr std::array kDetectionOrder{&kPromptsTokenized,
@@ -42,6 +34,7 @@ inline constexpr std::array kDetectionOrder{&kPromptsTokenized,
                                             &kPreferenceChosen,
                                             &kPromptCompletion,
                                             &kAlpaca,
+                                            &kAlpacaChat,
                                             &kTranslation,
                                             &kSegments,
                                             &kText};

@@ -23,7 +23,7 @@ bool is_meant(const std::string& value) {
 void refuse_typography(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& word = arguments[i];
-    if (arguments[0] == "translate-args" && word == "--") return;
+    if ((arguments[0] == "translate-args" || arguments[0] == "import") && word == "--") return;
     const auto t = find_typography(word);
     const std::size_t equals = word.find('=');
     const bool named = equals != word.npos;  // --name=value or a.b=value

@@ -73,9 +73,9 @@ Exit launch_command(const CLI::App& app, const LaunchArgs& args) {
   const Names& words = args.command;
   if (words.empty()) throw UserError(Exit::config, "ft launch: give a command: ft launch -n 2 train ...");
   if (words[0].ends_with(".py"))
-    throw UserError(Exit::config, str("ft launch ", printable(words[0]),
-                                      ": ft runs no Python; ft translate-args -- deepspeed ",
-                                      printable(words[0]), " ... prints the command to type instead"));
+    throw UserError(Exit::config,
+                    str("ft launch ", printable(words[0]), ": ft runs no Python; ft import -- deepspeed ",
+                        printable(words[0]), " ... prints the command to type instead"));
   if (words[0][0] == '-') {
     Names options;
     for (const CLI::Option* option : app.get_options())

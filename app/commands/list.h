@@ -7,14 +7,15 @@
 namespace ft::commands {
 
 extern const Command kPull, kPush, kNew, kTrain, kEval, kTeach, kPlan, kProfile, kSweep, kReport, kWatch,
-    kValidate, kTune, kLaunch, kTranslateArgs, kDoctor, kVerify, kMerge, kQuantize, kExport, kInspect,
-    kCheckpoint, kInit, kGenerate, kScore, kChat, kServe, kTokenize, kData, kMetrics, kCompletion, kHelp;
+    kValidate, kTune, kLaunch, kImport, kTranslateArgs, kDoctor, kVerify, kMerge, kQuantize, kExport,
+    kInspect, kCheckpoint, kInit, kGenerate, kScore, kChat, kServe, kTokenize, kData, kMetrics, kCompletion,
+    kHelp;
 
 inline constexpr std::array kCommands{
-    &kPull,   &kPush,   &kNew,      &kTrain,    &kEval,    &kTeach,      &kPlan,          &kProfile,
-    &kSweep,  &kReport, &kWatch,    &kValidate, &kTune,    &kLaunch,     &kTranslateArgs, &kDoctor,
-    &kVerify, &kMerge,  &kQuantize, &kExport,   &kInspect, &kCheckpoint, &kInit,          &kGenerate,
-    &kScore,  &kChat,   &kServe,    &kTokenize, &kData,    &kMetrics,    &kCompletion,    &kHelp};
+    &kPull,   &kPush,     &kNew,      &kTrain,   &kEval,       &kTeach,  &kPlan,          &kProfile, &kSweep,
+    &kReport, &kWatch,    &kValidate, &kTune,    &kLaunch,     &kImport, &kTranslateArgs, &kDoctor,  &kVerify,
+    &kMerge,  &kQuantize, &kExport,   &kInspect, &kCheckpoint, &kInit,   &kGenerate,      &kScore,   &kChat,
+    &kServe,  &kTokenize, &kData,     &kMetrics, &kCompletion, &kHelp};
 
 // Commands that ft launch starts, on several ranks.
 inline constexpr std::array kRankCommands{&kTrain, &kProfile, &kEval, &kGenerate};

@@ -22,9 +22,8 @@ Use translate_options(CLI::App& app) {
 
 const Command kTranslateArgs{
     "translate-args",
-    "Print the run.json for a command line of run_translation.py or of DeepSpeed-Chat's step 1, "
-    "and a verdict for "
-    "each of its flags.",
+    "As ft import --strict -- COMMAND, with the verdicts and the JSON of earlier versions, for scripts that "
+    "read them.",
     "  ft translate-args -- deepspeed --num_gpus 2 run_translation.py --model_name_or_path "
     "t5-small ... > run.json\n"
     "  ft translate-args --json -- deepspeed main.py --model_name_or_path models/llama-2-7b ...",

@@ -1,9 +1,11 @@
-// Translates step 1 of DeepSpeed-Chat: supervised fine-tuning of a decoder.
+// Translates steps 1 and 2 of DeepSpeed-Chat: supervised fine-tuning, a reward model, DPO.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "app/translate/programs.h"
+#include "app/translate/deepspeed_chat.h"
+#include "app/translate/list.h"
+#include "app/translate/names.h"
 #include "app/translate/sources.h"
 #include "engine/files/file.h"
 
@@ -57,65 +59,41 @@ constexpr Flag kChat[] = {
     {"deepscale", toggle, no_effect, "", "its old name"},
 };
 
-[[noreturn]] void wrong_flag(const std::string& flag, const std::string& what) {
-  throw UserError(Exit::config, str("ft translate-args: --", flag, ": ", what));
-}
-
-// Returns the first number of "2,4,4" divided by their sum.
-double first_share(const std::string& split) {
-  std::vector<double> parts;
-  std::istringstream words(split);
-  for (std::string word; std::getline(words, word, ',');) {
-    if (word.empty() || word.find_first_not_of("0123456789.") != word.npos || word.size() > 9)
-      wrong_flag("data_split", printable(split) + " is not three numbers, such as 2,4,4");
-    parts.push_back(std::stod(word));
-  }
-  if (parts.size() != 3 || parts[0] <= 0)
-    wrong_flag("data_split", printable(split) + " is not three numbers, the first above 0, such as 2,4,4");
-  return parts[0] / (parts[0] + parts[1] + parts[2]);
-}
-
-struct Sources {
-  Json train = Json::array(), held_out = Json::array();
+constexpr Flag kReward[] = {
+    {"num_padding_at_beginning", whole, no_effect, "", "ft does not pad"},
+    {"eval_interval", whole, same, "evaluation.eval_steps", ""},
+    {"eval_iters", whole, no_effect, "", "an evaluation has all held-out rows"},
 };
 
-void add_source(const std::string& name, double share, Sources& to, Draft& draft) {
-  const bool local = path_exists(name), own_files = name == "local/jsonfile";  // in DeepSpeed-Chat's folder
-  const std::string train = own_files ? "data/train.json"
-                            : local   ? name
-                                      : exported_part(name, "", "train", draft);
-  Json s{{"path", train}, {"type", "preference_chosen"}};
-  if (local) s.erase("type");
-  if (share < 1) s["weight"] = share;
-  to.train.push_back(s);
-  if (local) return;
-  const std::string held_out = own_files ? "data/eval.json" : exported_part(name, "", "test", draft);
-  to.held_out.push_back({{"path", held_out}, {"type", "preference_chosen"}});
+constexpr Flag kDpo[] = {
+    {"beta", number, same, "objective.beta", ""},
+    {"label_smoothing", number, own, "objective.label_smoothing", "of loss_type sigmoid ft has none but 0"},
+    {"offload_reference_model", toggle, no_effect, "", "an adapter needs no copy; ft plan says what fits"},
+};
+
+// main.py's defaults that ft does not have.
+constexpr Default kDefaults[] = {
+    {"per_device_train_batch_size", "training.per_device_train_batch_size", "16"},
+    {"per_device_eval_batch_size", "training.per_device_eval_batch_size", "16"},
+    {"num_train_epochs", "training.num_train_epochs", "1"},
+    {"lr_scheduler_type", "training.lr_scheduler_type", "\"cosine\""},
+    {"gradient_checkpointing", "training.gradient_checkpointing", "false"},
+    {"seed", "training.seed", "1234"},
+    {"max_seq_len", "data.max_seq_length", "512"}};
+
+[[noreturn]] void wrong_flag(const std::string& flag, const std::string& what) {
+  throw UserError(Exit::config, str("--", flag, ": ", what));
 }
 
-void choose_sources(const Given& given, Draft& draft) {
-  const double share = first_share(given.text("data_split", "2,4,4"));
-  const Json paths = given.has("data_path") ? given.at("data_path") : Json::array({"Dahoas/rm-static"});
-  Sources all;
-  for (const auto& path : paths) add_source(path, share, all, draft);
-  if (given.has("sft_only_data_path"))
-    for (const auto& path : given.at("sft_only_data_path")) add_source(path, 1, all, draft);
-  if (all.train.empty()) wrong_flag("data_path", "names no data");
-  draft.set("data.datasets", all.train);
-  if (!all.held_out.empty()) {
-    draft.set("data.eval_datasets", all.held_out);
-    draft.set("evaluation.eval_strategy", "epoch");  // it measures perplexity after each epoch
-  }
-  draft.set("data.train_on_inputs", true);  // its labels are all tokens
-  draft.set("data.max_seq_length", 512, true);
-}
+enum class Step : std::uint8_t { sft, reward, dpo };
 
-// Returns a regular expression that matches exactly the text.
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    out += (std::string("\\^$.|?*+()[]{}").find(c) != std::string::npos ? "\\" : "") + std::string(1, c);
-  return out;
+void choose_data(Step step, const Given& given, Draft& draft) {
+  const bool sft = step == Step::sft;
+  choose_chat_sources(given, sft ? 0 : 1, sft ? "preference_chosen" : "preference", draft);
+  if (draft.find("data.eval_datasets"))
+    draft.set("evaluation.eval_strategy", given.number("eval_interval", 0) > 0 ? "steps" : "epoch");
+  if (given.number("eval_interval", 0) <= 0) draft.erase("evaluation.eval_steps");
+  if (sft) draft.set("data.train_on_inputs", true);  // its labels are all tokens
 }
 
 void choose_adapter(const Given& given, Draft& draft) {
@@ -133,10 +111,13 @@ void choose_adapter(const Given& given, Draft& draft) {
        {"--lora_module_name", "--lora_learning_rate", "--only_optimize_lora", "--lora_dim"})
     lora_only(flag);
   if (dim <= 0) return;
-  if (!given.on("only_optimize_lora"))
-    wrong_flag("lora_dim",
-               "without --only_optimize_lora the complete model is trained too, which ft does not do; add "
-               "it, or leave --lora_dim out");
+  if (!given.on("only_optimize_lora")) {
+    for (const char* flag : {"lora_module_name", "lora_learning_rate"})
+      if (given.has(flag)) draft.ignore(flag, "the complete model is trained");
+    return draft.reject("--lora_dim",
+                        "without --only_optimize_lora the complete model is trained too, which ft does not "
+                        "do; add it, or leave --lora_dim out");
+  }
   draft.set("finetuning_type", "lora");
   draft.set("lora.r", given.at("lora_dim"));
   draft.set("lora.lora_alpha", 1);
@@ -150,7 +131,7 @@ void choose_adapter(const Given& given, Draft& draft) {
 
 // Chooses the learning rate. Since August 2023 main.py has a separate rate for LoRA's weights, by default
 // 5e-4; before, they used --learning_rate.
-void choose_rate(const Given& given, Draft& draft) {
+void choose_rate(Step step, const Given& given, Draft& draft) {
   const bool lora = draft.config["finetuning_type"] == "lora";
   const bool both = given.has("learning_rate") && given.has("lora_learning_rate");
   if (lora && given.has("learning_rate") && !both)
@@ -159,7 +140,7 @@ void choose_rate(const Given& given, Draft& draft) {
         "is; "
         "run.json has your --learning_rate");
   const char* flag = lora && (both || !given.has("learning_rate")) ? "lora_learning_rate" : "learning_rate";
-  draft.set("training.learning_rate", given.number(flag, lora ? 5e-4 : 1e-3));
+  draft.set("training.learning_rate", given.number(flag, lora ? 5e-4 : step == Step::reward ? 5e-5 : 1e-3));
   for (Row& row : draft.rows)
     if (lora && both && row.flag == "--learning_rate") {
       row.verdict = "no_effect";
@@ -179,32 +160,64 @@ void choose_zero(const Given& given, Draft& draft) {
       draft.set("zero_optimization." + std::string(what) + ".device", "cpu");
 }
 
-}  // namespace
-
-std::span<const Flag> deepspeed_chat_flags() { return kChat; }
-
-void finish_deepspeed_chat(const Given& given, Draft& draft) {
-  if (!given.has("model_name_or_path"))
-    throw UserError(Exit::config, "ft translate-args: main.py needs --model_name_or_path");
-  const std::string dtype = given.text("dtype", "fp16");
-  if (dtype != "fp16" && dtype != "bf16") wrong_flag("dtype", printable(dtype) + " is neither fp16 nor bf16");
-  draft.set("training.fp16", dtype == "fp16");
-  draft.set("training.bf16", dtype == "bf16");
-  choose_sources(given, draft);
+template <Step step>
+void finish(const SettingsText&, const Given& given, Draft& draft) {
+  if (!given.has("model_name_or_path")) throw UserError(Exit::config, "main.py needs --model_name_or_path");
+  choose_chat_precision(given, draft);
+  if (step != Step::sft) draft.set("objective.type", step == Step::dpo ? "dpo" : "reward");
+  if (given.number("label_smoothing", 0) > 0)
+    draft.reject("--label_smoothing", "ft smooths labels with loss_type robust, exo_pair and aot only");
+  choose_data(step, given, draft);
   choose_adapter(given, draft);
-  choose_rate(given, draft);
+  choose_rate(step, given, draft);
   choose_zero(given, draft);
-  draft.set("training.per_device_train_batch_size", 16, true);
-  draft.set("training.per_device_eval_batch_size", 16, true);
-  draft.set("training.num_train_epochs", 1, true);
-  draft.set("training.lr_scheduler_type", "cosine", true);
+  draft.otherwise(kDefaults);
   draft.set("training.adam_beta2", 0.95);
-  draft.set("training.gradient_checkpointing", false, true);
-  draft.set("training.seed", 1234, true);
   if (given.on("enable_tensorboard")) draft.set("logging.report_to", Json::array({"jsonl", "tensorboard"}));
   expect_folder(given.text("model_name_or_path"), draft);
   if (is_t5(given.text("model_name_or_path")))
     draft.warnings.emplace_back("main.py trains decoders only; T5 is for run_translation.py");
 }
+
+bool is_main_of(const std::string& script, const char* step) {
+  return is_script(script, "main.py") && script.find(step) != script.npos;
+}
+
+}  // namespace
+
+std::span<const Flag> deepspeed_chat_flags() { return kChat; }
+
+const Program kChatSft{
+    .name = "deepspeed-chat-sft",
+    .title = "DeepSpeed-Chat: step 1, supervised fine-tuning",
+    .about =
+        "`deepspeed main.py ...` in step1_supervised_finetuning, with any launcher. Its samples are a share "
+        "of "
+        "each data set (`--data_split`), which becomes a weight.",
+    .keys = [] { return joined({kChat}); },
+    .defaults = kDefaults,
+    .runs = [](const std::string& script) { return is_main_of(script, "step1") || script == "main.py"; },
+    .finish = finish<Step::sft>};
+const Program kChatReward{
+    .name = "deepspeed-chat-reward",
+    .title = "DeepSpeed-Chat: step 2, reward model",
+    .about = "`deepspeed main.py ...` in step2_reward_model_finetuning.",
+    .keys =
+        [] {
+          return joined({kReward, kChat});
+        },
+    .defaults = kDefaults,
+    .runs = [](const std::string& script) { return is_main_of(script, "step2_reward"); },
+    .finish = finish<Step::reward>};
+const Program kChatDpo{.name = "deepspeed-chat-dpo",
+                       .title = "DeepSpeed-Chat: step 2, DPO",
+                       .about = "`deepspeed main.py ...` in step2_dpo_finetuning.",
+                       .keys =
+                           [] {
+                             return joined({kDpo, kChat});
+                           },
+                       .defaults = kDefaults,
+                       .runs = [](const std::string& script) { return is_main_of(script, "step2_dpo"); },
+                       .finish = finish<Step::dpo>};
 
 }  // namespace ft::translate

@@ -103,8 +103,7 @@ std::vector<Flag> others_of_deepspeed() {
 void use_launcher(const Spelling& launcher, Names& words, Draft& draft) {
   const std::string name = launcher.launcher;
   const std::vector<Flag> others = name == "deepspeed" ? others_of_deepspeed() : std::vector<Flag>{};
-  const Table table =
-      joined({{launcher.flags.data(), launcher.flags.size()}, {others.data(), others.size()}});
+  const Table table = joined({launcher.flags, others});
   const Given given = take_flags(words, table, name, draft);
   for (const Flag* flag : table) {
     const std::string to = flag->to;
@@ -118,36 +117,16 @@ void use_launcher(const Spelling& launcher, Names& words, Draft& draft) {
     const auto all = static_cast<std::int64_t>(given.number("num_processes", 1));
     const auto machines = static_cast<std::int64_t>(given.number("num_machines", 1));
     if (machines < 1 || all < 1 || all % machines != 0)
-      throw UserError(Exit::config, str("ft translate-args: --num_processes ", all,
-                                        " is not a multiple of --num_machines ", machines));
+      throw UserError(Exit::config,
+                      str("--num_processes ", all, " is not a multiple of --num_machines ", machines));
     draft.launch.insert(draft.launch.begin(), {"-n", std::to_string(all / machines)});
   }
   if (const std::string type = given.text("mixed_precision", "no"); type != "no") {
     if (type != "bf16" && type != "fp16")
-      throw UserError(Exit::config, str("ft translate-args: --mixed_precision: ", printable(type),
-                                        " is not no, fp16 or bf16"));
+      throw UserError(Exit::config, str("--mixed_precision: ", printable(type), " is not no, fp16 or bf16"));
     draft.set("training." + type, true);
   }
   draft.launch.insert(draft.launch.begin(), "launch");
-}
-
-// Takes NAME=VALUE words before a command. Does not show values that ft does not read, because they may be
-// secrets.
-void take_environment(Names& words, Draft& draft) {
-  if (!words.empty() && words[0] == "env") words.erase(words.begin());
-  while (!words.empty() && words[0].find('=') != words[0].npos && words[0][0] != '-') {
-    const std::string word = words[0], name = word.substr(0, word.find('='));
-    words.erase(words.begin());
-    const bool torch =
-        name == "NCCL_TIMEOUT" || name == "NCCL_BLOCKING_WAIT" || name == "NCCL_ASYNC_ERROR_HANDLING";
-    const bool kept =
-        (name.starts_with("NCCL_") && !torch) || name.starts_with("CUDA_") || name == "LD_LIBRARY_PATH";
-    const char* why = torch ? "that is PyTorch's; distributed.timeout_s limits the time that ranks wait"
-                            : "no part of ft reads it";
-    draft.rows.push_back({name, kept ? word.substr(name.size() + 1) : "(not shown)",
-                          kept ? "honoured" : "no_effect", kept ? "the environment" : "", kept ? "" : why});
-    if (kept) draft.environment.push_back(word);
-  }
 }
 
 // Takes the words that name the launcher, with any path and version of Python: /usr/bin/python3.11 -u.
@@ -170,12 +149,29 @@ const Spelling* take_spelling(Names& words) {
     return &s;
   }
   throw UserError(Exit::config,
-                  str("ft translate-args: ", printable(words[0]),
+                  str(printable(words[0]),
                       " is not known; a command begins with deepspeed, torchrun, accelerate launch or "
                       "python"));
 }
 
 }  // namespace
+
+void take_environment(Names& words, Draft& draft) {
+  if (!words.empty() && words[0] == "env") words.erase(words.begin());
+  while (!words.empty() && words[0].find('=') != words[0].npos && words[0][0] != '-') {
+    const std::string word = words[0], name = word.substr(0, word.find('='));
+    words.erase(words.begin());
+    const bool torch =
+        name == "NCCL_TIMEOUT" || name == "NCCL_BLOCKING_WAIT" || name == "NCCL_ASYNC_ERROR_HANDLING";
+    const bool kept =
+        (name.starts_with("NCCL_") && !torch) || name.starts_with("CUDA_") || name == "LD_LIBRARY_PATH";
+    const char* why = torch ? "that is PyTorch's; distributed.timeout_s limits the time that ranks wait"
+                            : "no part of ft reads it";
+    draft.rows.push_back({name, kept ? word.substr(name.size() + 1) : "(not shown)",
+                          kept ? "honoured" : "no_effect", kept ? "the environment" : "", kept ? "" : why});
+    if (kept) draft.environment.push_back(word);
+  }
+}
 
 std::span<const Flag> launcher_options(const std::string& launcher) {
   for (const Spelling& s : kSpellings)
@@ -189,7 +185,7 @@ std::string take_launcher(Names& words, Draft& draft) {
   if (launcher && !launcher->flags.empty()) use_launcher(*launcher, words, draft);
   if (words.empty() || !words[0].ends_with(".py"))
     throw UserError(Exit::config,
-                    "ft translate-args: where is the program? Give its name, such as run_translation.py, "
+                    "where is the program? Give its name, such as run_translation.py, "
                     "before its flags");
   const std::string program = words[0];
   words.erase(words.begin());

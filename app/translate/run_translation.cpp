@@ -1,6 +1,7 @@
 // Translates transformers' run_translation.py: the flags that it has in addition to TrainingArguments.
 #include <nlohmann/json.hpp>
 
+#include "app/translate/list.h"
 #include "app/translate/programs.h"
 #include "app/translate/sources.h"
 
@@ -92,9 +93,12 @@ void warn_of_mistakes(const Given& given, bool evaluates, Draft& draft) {
 
 std::span<const Flag> run_translation_flags() { return kTranslation; }
 
-void finish_run_translation(const Given& given, Draft& draft) {
+namespace {
+
+void finish_run_translation(const SettingsText&, const Given& given, Draft& draft) {
+  finish_training_arguments(given, draft);
   const auto need = [&](bool there, const char* what) {
-    if (!there) throw UserError(Exit::config, str("ft translate-args: run_translation.py needs ", what));
+    if (!there) throw UserError(Exit::config, str("run_translation.py needs ", what));
   };
   need(given.has("model_name_or_path"), "--model_name_or_path");
   const bool set = given.has("dataset_name");
@@ -124,5 +128,19 @@ void finish_run_translation(const Given& given, Draft& draft) {
   expect_folder(given.text("model_name_or_path"), draft);
   warn_of_mistakes(given, evaluates, draft);
 }
+
+}  // namespace
+
+const Program kRunTranslation{
+    .name = "run-translation",
+    .title = "run_translation.py",
+    .about = "`python run_translation.py ...`, with any launcher: T5 on pairs of sentences (t5.md).",
+    .keys =
+        [] {
+          return joined({kTranslation, training_arguments()});
+        },
+    .defaults = {},
+    .runs = [](const std::string& script) { return is_script(script, "run_translation.py"); },
+    .finish = finish_run_translation};
 
 }  // namespace ft::translate

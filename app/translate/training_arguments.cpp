@@ -30,7 +30,7 @@ constexpr Flag kTraining[] = {
     {"data_seed", whole, same, "data.data_seed", ""},
     {"full_determinism", boolean, same, "training.full_determinism", "always so"},
     {"run_name", text, same, "logging.run_name", ""},
-    {"deepspeed", text, same, "deepspeed", "ft train reads DeepSpeed's file itself"},
+    {"deepspeed", any, same, "deepspeed", "ft train reads DeepSpeed's file itself"},
     // the optimizer and its steps
     {"per_device_train_batch_size", whole, same, "training.per_device_train_batch_size", ""},
     {"per_gpu_train_batch_size", whole, same, "training.per_device_train_batch_size", "its old name"},
@@ -41,7 +41,7 @@ constexpr Flag kTraining[] = {
     {"max_steps", whole, same, "training.max_steps", ""},
     {"learning_rate", number, same, "training.learning_rate", ""},
     {"lr_scheduler_type", text, same, "training.lr_scheduler_type", ""},
-    {"lr_scheduler_kwargs", text, own, "training.lr_scheduler_kwargs", ""},
+    {"lr_scheduler_kwargs", any, own, "training.lr_scheduler_kwargs", ""},
     {"warmup_steps", number, same, "training.warmup_steps", ""},
     {"warmup_ratio", number, same, "training.warmup_ratio", ""},
     {"optim", text, own, "training.optim", "adamw_torch, adamw_torch_fused and adamw_hf are adamw"},
@@ -55,7 +55,7 @@ constexpr Flag kTraining[] = {
      "always so: a loss is divided by all tokens of the step"},
     {"adafactor", boolean, refused_on, "", "ft has adamw, lion and sgd"},
     {"optim_args", text, same, "training.optim_args", ""},
-    {"optim_target_modules", text, refused, "", "ft has no GaLore and no APOLLO"},
+    {"optim_target_modules", any, refused, "", "ft has no GaLore and no APOLLO"},
     {"neftune_noise_alpha", number, same, "training.neftune_noise_alpha", ""},
     // precision and memory
     {"bf16", boolean, same, "training.bf16", ""},
@@ -68,7 +68,7 @@ constexpr Flag kTraining[] = {
     {"half_precision_backend", text, no_effect, "", "that is PyTorch's or Apex's"},
     {"gradient_checkpointing", boolean, same, "training.gradient_checkpointing",
      "auto recomputes only as much as the memory requires"},
-    {"gradient_checkpointing_kwargs", text, no_effect, "", "there is one way to recompute here"},
+    {"gradient_checkpointing_kwargs", any, no_effect, "", "there is one way to recompute here"},
     {"auto_find_batch_size", boolean, refused_on, "",
      "ft plan says before the run whether it fits; ft tune searches"},
     {"torch_empty_cache_steps", whole, no_effect, "", "all memory is reserved before the first step"},
@@ -83,7 +83,7 @@ constexpr Flag kTraining[] = {
     {"torch_compile_mode", text, no_effect, "", kTorch},
     {"torchdynamo", text, no_effect, "", kTorch},
     {"use_liger_kernel", boolean, no_effect, "", "ft's kernels are fused already"},
-    {"liger_kernel_config", text, no_effect, "", "ft's kernels are fused already"},
+    {"liger_kernel_config", any, no_effect, "", "ft's kernels are fused already"},
     // evaluation
     {"eval_strategy", text, same, "evaluation.eval_strategy", ""},
     {"evaluation_strategy", text, same, "evaluation.eval_strategy", "its old name"},
@@ -132,7 +132,7 @@ constexpr Flag kTraining[] = {
     {"include_num_input_tokens_seen", text, no_effect, "", "always logged, as tokens_seen"},
     {"include_tokens_per_second", boolean, no_effect, "", "always logged"},
     {"skip_memory_metrics", boolean, no_effect, "", "the peak is always logged; measuring costs nothing"},
-    {"debug", text, refused, "",
+    {"debug", any, refused, "",
      "a loss that is not finite names the step; ft train --trace FILE shows operations"},
     // data
     {"dataloader_drop_last", boolean, refused_on, "", "the last, smaller batch is trained on too"},
@@ -150,7 +150,7 @@ constexpr Flag kTraining[] = {
      "sequential is data.shuffle=false; there is no padding to group for"},
     {"split_batches", boolean, refused_on, "", "training.per_device_train_batch_size is each rank's"},
     {"dispatch_batches", boolean, no_effect, "", "every rank reads its own samples"},
-    {"accelerator_config", text, refused, "", "there is no Accelerate here"},
+    {"accelerator_config", any, refused, "", "there is no Accelerate here"},
     // ranks
     {"local_rank", whole, no_effect, "", "a rank gets its number from the environment"},
     {"ddp_backend", text, same, "distributed.backend", ""},
@@ -160,10 +160,11 @@ constexpr Flag kTraining[] = {
     {"ddp_broadcast_buffers", boolean, no_effect, "", "the models have no buffers"},
     {"ddp_static_graph", boolean, no_effect, "", "always so"},
     {"sharded_ddp", text, refused, "", kFsdp},
-    {"fsdp", text, refused, "", kFsdp},
-    {"fsdp_config", text, refused, "", kFsdp},
-    {"fsdp_min_num_params", whole, refused, "", kFsdp},
-    {"fsdp_transformer_layer_cls_to_wrap", text, refused, "", kFsdp},
+    {"fsdp", any, own, "zero_optimization.stage",
+     "full_shard is 3, shard_grad_op 2; offload is offload_param"},
+    {"fsdp_config", any, refused, "", kFsdp},
+    {"fsdp_min_num_params", whole, no_effect, "", "the units are the model's blocks"},
+    {"fsdp_transformer_layer_cls_to_wrap", text, no_effect, "", "the units are the model's blocks"},
     {"parallelism_config", text, refused, "", "zero_optimization.stage shards over all ranks"},
     {"tpu_num_cores", whole, refused, "", "ft computes on x86-64 CPUs and NVIDIA GPUs"},
     {"past_index", whole, refused, "", "no model of ft has it"},
@@ -184,16 +185,11 @@ constexpr Flag kTraining[] = {
     {"trackio_static_space_id", text, no_effect, "", "that is Trackio's"},
 };
 
-Row& row_of(Draft& draft, const std::string& flag) {
-  return *std::find_if(draft.rows.begin(), draft.rows.end(), [&](const Row& r) { return r.flag == flag; });
-}
-
-void reject(Draft& draft, const std::string& flag, const std::string& why) {
-  Row& row = row_of(draft, flag);
-  row.verdict = "rejected";
-  row.to.clear();
-  row.why = why;
-}
+constexpr Default kTrainingDefaults[] = {
+    {"learning_rate", "training.learning_rate", "5e-5"},
+    {"lr_scheduler_type", "training.lr_scheduler_type", "\"linear\""},
+    {"gradient_checkpointing", "training.gradient_checkpointing", "false"},
+    {"bf16", "training.bf16", "false"}};
 
 void choose_reporters(const Given& given, Draft& draft) {
   if (!given.has("report_to")) return;
@@ -205,8 +201,9 @@ void choose_reporters(const Given& given, Draft& draft) {
     else if (name == "wandb" || name == "mlflow")
       reporters.push_back(name);
     else if (name != "none")
-      return reject(draft, "--report_to",
-                    name + " needs a network; there are tensorboard, wandb and mlflow (files), all and none");
+      return draft.reject(
+          "--report_to",
+          name + " needs a network; there are tensorboard, wandb and mlflow (files), all and none");
   }
   draft.set("logging.report_to", reporters);
 }
@@ -215,8 +212,7 @@ void choose_logs(const Given& given, Draft& draft) {
   choose_reporters(given, draft);
   if (given.on("disable_tqdm")) draft.set("logging.progress", "plain");
   if (const std::string s = given.text("logging_strategy", "steps"); s != "steps")
-    reject(draft, "--logging_strategy",
-           "rows are logged every logging.logging_steps; give --logging_steps N");
+    draft.reject("--logging_strategy", "rows are logged every logging.logging_steps; give --logging_steps N");
   if (const std::string level = given.text("log_level", "passive"); level != "passive")
     draft.set("logging.log_level", level == "critical" ? "error" : level);
 }
@@ -228,26 +224,40 @@ void choose_optimizer(const Given& given, Draft& draft) {
                        name == "adamw_apex_fused";
     draft.set("training.optim", adamw ? "adamw" : name);
   }
-  if (given.has("lr_scheduler_kwargs")) {
-    const std::string text = given.text("lr_scheduler_kwargs");
+  if (!given.has("lr_scheduler_kwargs")) return;
+  Json arguments = given.at("lr_scheduler_kwargs");
+  if (arguments.is_string()) {
+    const std::string text = arguments;
     if (!Json::accept(text) || !Json::parse(text).is_object())
-      throw UserError(Exit::config,
-                      str("ft translate-args: --lr_scheduler_kwargs: ", printable(text), " is not JSON"));
-    draft.set("training.lr_scheduler_kwargs", Json::parse(text));
+      throw UserError(Exit::config, str("--lr_scheduler_kwargs: ", printable(text), " is not JSON"));
+    arguments = Json::parse(text);
   }
+  draft.set("training.lr_scheduler_kwargs", arguments);
+}
+
+void choose_shards(const Given& given, Draft& draft) {
+  if (!given.has("fsdp")) return;
+  const std::string words = given.at("fsdp").dump();
+  const auto says = [&](const char* word) { return words.find(word) != words.npos; };
+  if (says("full_shard") || says("hybrid_shard"))
+    draft.set("zero_optimization.stage", 3);
+  else if (says("shard_grad_op"))
+    draft.set("zero_optimization.stage", 2);
+  else
+    return draft.reject("--fsdp", "it is none of full_shard, shard_grad_op and hybrid_shard");
+  if (says("offload"))
+    for (const char* part : {"offload_param", "offload_optimizer"})
+      draft.set(str("zero_optimization.", part, ".device"), "cpu");
 }
 
 }  // namespace
 
 std::span<const Flag> training_arguments() { return kTraining; }
+std::span<const Default> training_defaults() { return kTrainingDefaults; }
 
 void finish_training_arguments(const Given& given, Draft& draft) {
-  // transformers' defaults that differ from ft's
-  draft.set("training.learning_rate", 5e-5, true);
-  draft.set("training.lr_scheduler_type", "linear", true);
-  draft.set("training.gradient_checkpointing", false, true);
-  draft.set("training.bf16", false, true);
   choose_optimizer(given, draft);
+  choose_shards(given, draft);
   choose_logs(given, draft);
   if (given.text("train_sampling_strategy") == "sequential") draft.set("data.shuffle", false);
   if (std::string from = given.text("resume_from_checkpoint"); !from.empty()) {
@@ -264,6 +274,7 @@ void finish_training_arguments(const Given& given, Draft& draft) {
   if (strategy == "steps" && !given.has("eval_steps"))  // the default of transformers
     draft.set("evaluation.eval_steps", given.has("logging_steps") ? given.at("logging_steps") : Json(500));
   if (strategy != "no") draft.set("evaluation.eval_strategy", strategy);
+  draft.otherwise(kTrainingDefaults);
   if (!given.on("do_train")) draft.command = {"eval"};
 }
 

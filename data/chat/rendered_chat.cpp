@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "data/chat/sharegpt_message.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -42,15 +43,20 @@ Tokenizer::Ids RenderedChat::prompt(const Messages& messages, const ChatInputs& 
   return tokenizer_.encode(chat_template().writer(with).prompt(turns(messages, with)));
 }
 
-RenderedChat::Messages read_messages(const Json& list, const std::string& name, const Place& at) {
-  if (!list.is_array())
+RenderedChat::Messages read_messages(const Json& given, const std::string& name, const Place& at) {
+  if (!given.is_structured())
     at.fail(str(printable(name), ": must be a text or a list of messages, as the row's others are, is ",
-                json_excerpt(list)));
+                json_excerpt(given)));
+  const Json list = given.is_object() ? Json::array({given}) : given;
   RenderedChat::Messages all;
   for (const Json& item : list) {
+    const std::string where = str(printable(name), "[", all.size(), "]");
+    if (item.is_object() && !item.contains("role") && item.contains("from")) {
+      all.push_back(from_sharegpt(item, where, at));
+      continue;
+    }
     if (!item.is_object() || !item.contains("role") || !item["role"].is_string())
-      at.fail(str(printable(name), "[", all.size(), "]: must be {\"role\": text, \"content\": text}, is ",
-                  json_excerpt(item)));
+      at.fail(where + ": must be {\"role\": text, \"content\": text}, is " + json_excerpt(item));
     all.push_back(item);
   }
   return all;

@@ -33,7 +33,8 @@ class RenderedChat {
   mutable std::optional<ChatTemplate> template_;
 };
 
-// Reads a list of messages. `name` names it in errors.
+// Reads a list of messages, or one message, with role and content or with from and value. `name` names it in
+// errors.
 RenderedChat::Messages read_messages(const Json& list, const std::string& name, const Place& at);
 
 }  // namespace ft

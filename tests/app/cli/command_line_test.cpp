@@ -143,6 +143,10 @@ const std::vector<std::string> kOptions{"--version",
                                         "launch --elastic_training",
                                         "launch --min_elastic_nodes",
                                         "launch --max_elastic_nodes",
+                                        "import FILE",
+                                        "import --from",
+                                        "import --strict",
+                                        "import --json",
                                         "translate-args --json",
                                         "doctor --config",
                                         "doctor overrides",
@@ -334,7 +338,7 @@ TEST(CommandLine, TypographyInATextIsLeftAlone) {
 
 TEST(CommandLine, LaunchOfAPythonProgram) {
   expect_refusal({"launch", "--num_gpus", "2", "run_translation.py", "--fp16"},
-                 "ft launch run_translation.py: ft runs no Python; ft translate-args -- deepspeed "
+                 "ft launch run_translation.py: ft runs no Python; ft import -- deepspeed "
                  "run_translation.py ... prints the command to type instead");
   expect_refusal({"launch", "--num_gpu", "2", "train"},
                  "ft launch: there is no option --num_gpu; do you mean --num_gpus? See ft launch --help");

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/config/config.h"
+#include "app/translate/list.h"
 #include "app/translate/programs.h"
 #include "engine/settings/fields.h"
 #include "tests/app/outcome.h"
@@ -79,6 +80,7 @@ Words value_for(const Flag& flag) {
                                                         {"ddp_backend", "nccl"},
                                                         {"data_split", "2,4,4"},
                                                         {"dtype", "bf16"},
+                                                        {"fsdp", "full_shard auto_wrap"},
                                                         {"mixed_precision", "bf16"},
                                                         {"warmup_steps", "3"},
                                                         {"eval_steps", "3"},
@@ -324,7 +326,7 @@ TEST(TranslateArgs, MistakesAreNamed) {
   EXPECT_NE(refusal({"deepspeed", "--num_gpus", "2"}).find("where is the program?"), std::string::npos);
   EXPECT_NE(refusal({"deepspeed", "--num_gpsu", "2", "run_translation.py"}).find("do you mean --num_gpus?"),
             std::string::npos);
-  EXPECT_NE(refusal({"step3_rlhf_finetuning/main.py"}).find("is not known"), std::string::npos);
+  EXPECT_NE(refusal({"step4/main.py"}).find("is not known"), std::string::npos);
 }
 
 TEST(TranslateArgs, SecretsAreNotShown) {
@@ -433,7 +435,7 @@ TEST(TranslateArgs, DeepSpeedChat) {
 
   EXPECT_NE(refusal(chat({"--lora_dim", "8"})).find("without --only_optimize_lora"), std::string::npos);
   EXPECT_NE(refusal(chat({"--data_split", "1,x"})).find("is not three numbers"), std::string::npos);
-  EXPECT_NE(refusal(chat({"--data_split", "0,1,1"})).find("the first above 0"), std::string::npos);
+  EXPECT_NE(refusal(chat({"--data_split", "0,1,1"})).find("this step's above 0"), std::string::npos);
   EXPECT_NE(refusal(chat({"--dtype", "int8"})).find("int8 is neither fp16 nor bf16"), std::string::npos);
   EXPECT_EQ(row_of(object_of(chat({"--lora_module_name", "x"})), "--lora_module_name")["verdict"],
             "no_effect");

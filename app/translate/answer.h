@@ -1,0 +1,32 @@
+// The end of a translation: settings that ft refuses, the device, and what is printed.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "app/translate/flag.h"
+
+namespace ft::translate {
+
+// Chooses the device, if nothing has chosen the CPU. The translated programs use GPUs if there are any.
+// `always` warns of a machine without a GPU also if nothing is launched.
+void choose_device(Draft&, bool always);
+// Removes sections without settings.
+void tidy(Draft&);
+
+// Checks the settings as ft reads them. Throws UserError (config) that names the flags that set them.
+void check_settings(const Draft&);
+// Removes settings that ft's reader refuses, and rejects their keys. Throws UserError (config) for a
+// mistake that no key explains.
+void drop_refused(Draft&);
+
+// Returns the command that starts the run of run.json.
+std::string next_command(const Draft&);
+// Returns "a, b" as a list, "a" as a text, "" as null.
+Json settings_of(const std::string& to);
+
+// A command's word for a verdict.
+using VerdictWord = std::string (*)(const Row&);
+// Prints a line for each row, and the warnings, on stderr. Empty keys share one line.
+void print_rows(const Draft&, VerdictWord);
+
+}  // namespace ft::translate
