@@ -302,14 +302,15 @@ TEST_F(Load, TextsInAFolderAreDataIfItHasNoOtherFiles) {
 }
 
 TEST_F(Load, Types) {
-  EXPECT_EQ(error("{\"foo\": 1, \"bar\": 2}"),
-            "t.jsonl:1: cannot tell the type of the rows from the names of their fields: foo, bar. Set "
-            "data.datasets[0].type "
-            "(auto, prompt_completion, alpaca, messages, sharegpt, text, input_output, translation, "
-            "preference_chosen, tokenized, preference, kto, preference_tokenized, kto_tokenized, "
-            "rollouts_tokenized, "
-            "prompts, prompts_tokenized) "
-            "and data.datasets[0].columns");
+  EXPECT_EQ(
+      error("{\"foo\": 1, \"bar\": 2}"),
+      "t.jsonl:1: cannot tell the type of the rows from the names of their fields: foo, bar. Set "
+      "data.datasets[0].type "
+      "(auto, prompt_completion, alpaca, alpaca_chat, messages, sharegpt, text, input_output, translation, "
+      "preference_chosen, tokenized, preference, kto, preference_tokenized, kto_tokenized, "
+      "rollouts_tokenized, "
+      "prompts, prompts_tokenized) "
+      "and data.datasets[0].columns");
   config.datasets[0].type = &row_formats::kTokenized;
   config.datasets[0].columns = {{"input_ids", "tokens"}};
   EXPECT_EQ(ids(load("{\"tokens\": [3]}\n{\"tokens\": [3, 4]}").train, 1), (Ids{3, 4}));
