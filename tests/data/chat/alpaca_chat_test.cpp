@@ -18,12 +18,12 @@ class AlpacaChatTest : public test::LoadedRows {
 
 TEST_F(AlpacaChatTest, TheInstructionIsTheUsersMessage) {
   const Dataset data = load(R"({"instruction": "Ada", "input": "x", "output": "has"})");
-  EXPECT_EQ(text_of(data), "user:Ada\nx</s>assistant:has</s>");
+  EXPECT_EQ(text_of(data), "user:Ada\nx</s> assistant:has</s>");
   EXPECT_EQ(trained(data), "|has</s>");
   EXPECT_EQ(text_of(load(R"({"instruction": "Ada", "input": "", "output": "has"})")),
-            "user:Ada</s>assistant:has</s>");
+            "user:Ada</s> assistant:has</s>");
   EXPECT_EQ(text_of(load(R"({"instruction": "Ada", "output": "has", "system": "x"})")),
-            "system:x</s>user:Ada</s>assistant:has</s>");
+            "system:x</s> user:Ada</s> assistant:has</s>");
 }
 
 TEST_F(AlpacaChatTest, StanfordsWordsAndRenamedColumns) {
@@ -32,7 +32,7 @@ TEST_F(AlpacaChatTest, StanfordsWordsAndRenamedColumns) {
   const std::string text = text_of(load(R"({"q": "Ada", "a": "has", "input": "y"})"));
   EXPECT_EQ(text,
             "user:Below is an instruction that describes a task. Write a response that appropriately "
-            "completes the request.\n\n### Instruction:\nAda\n\n### Response:</s>assistant:has</s>");
+            "completes the request.\n\n### Instruction:\nAda\n\n### Response:</s> assistant:has</s>");
 }
 
 TEST_F(AlpacaChatTest, MistakesNameThePlace) {
