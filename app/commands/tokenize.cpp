@@ -9,7 +9,8 @@ namespace {
 
 Use tokenize_options(CLI::App& app) {
   const auto args = std::make_shared<TokenizeOptions>();
-  app.add_option("--model", args->model, "A folder with a tokenizer, or an id in the hub's cache.")
+  app.add_option("--model", args->model,
+                 "A folder with a tokenizer, a GGUF file, or an id in the hub's cache.")
       ->required()
       ->type_name("DIR");
   app.add_flag("--no-special-tokens", args->no_special_tokens, "Do not add BOS or EOS.");

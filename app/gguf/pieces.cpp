@@ -26,6 +26,15 @@ GgufKeys keys_of_pieces(const char* model, GgufVocabulary v) {
           {"tokenizer.ggml.token_type", std::move(v.types)}};
 }
 
+// Readers put a space before a text unless they are told not to: Gemma's texts have none.
+GgufKeys keys_of_bpe(GgufVocabulary v, const Tokenizer& tokenizer) {
+  GgufKeys keys = keys_of_pieces("llama", std::move(v));
+  const Tokenizer::Ids ids = tokenizer.encode("x");
+  if (!ids.empty() && !tokenizer.token(ids.front()).starts_with("\u2581"))
+    keys.emplace_back("tokenizer.ggml.add_space_prefix", false);
+  return keys;
+}
+
 GgufKeys keys_of_unigram(GgufVocabulary v, const Preparation& p) {
   GgufKeys keys = keys_of_pieces("t5", std::move(v));
   keys.emplace_back("tokenizer.ggml.add_space_prefix", p.space_prefix);
@@ -99,7 +108,7 @@ GgufKeys gguf_pieces(const std::string& file, const Tokenizer& tokenizer, std::i
   for (const auto& piece : model.pieces)
     v.set(v.tokens.size(), piece.text, static_cast<std::int32_t>(piece.kind), piece.score);
   complete(v, tokenizer, vocab_size, file);
-  if (!model.unigram) return keys_of_pieces("llama", std::move(v));
+  if (!model.unigram) return keys_of_bpe(std::move(v), tokenizer);
   return keys_of_unigram(std::move(v),
                          {model.add_dummy_prefix, model.remove_extra_whitespaces, model.charsmap});
 }

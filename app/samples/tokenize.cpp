@@ -1,8 +1,11 @@
 #include "app/samples/tokenize.h"
 
+#include <filesystem>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "app/config/config.h"
+#include "app/config/gguf_base.h"
 #include "data/files/row_reader.h"
 #include "engine/files/json.h"
 
@@ -74,7 +77,10 @@ void tokenize_command(const TokenizeOptions& options) {
   if (!options.decode && options.skip_special_tokens)
     throw UserError(Exit::config,
                     "--skip-special-tokens is for --decode; when encoding there is --no-special-tokens");
-  tokenize(*make_tokenizer(options.model), options, std::cin, std::cout);
+  BaseModelConfig model{.model_name_or_path = options.model};
+  // A folder stays as it is: it may be an adapter's, which no run would take as its base.
+  if (std::error_code none; std::filesystem::is_regular_file(options.model, none)) prepare_base(model);
+  tokenize(*make_tokenizer(model.unpacked ? model.folder() : options.model), options, std::cin, std::cout);
 }
 
 }  // namespace ft

@@ -8,7 +8,7 @@
 namespace ft {
 
 struct TokenizeOptions {
-  std::string model;                 // folder
+  std::string model;                 // folder, tokenizer.model or GGUF file
   bool no_special_tokens = false;    // without the special tokens around a text
   bool decode = false;               // lines are lists of ids and become texts
   bool skip_special_tokens = false;  // decoding leaves special tokens out

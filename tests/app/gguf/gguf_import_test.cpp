@@ -6,8 +6,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "app/config/config.h"
 #include "app/gguf/export.h"
@@ -202,6 +204,38 @@ TEST_F(GgufImport, TokenizersComeBack) {
       EXPECT_EQ(is->decode(ids, true), was->decode(ids, true)) << from << ": " << text;
     }
   }
+}
+
+TEST_F(GgufImport, TokenizeTakesTheFileItself) {
+  const std::string base = source_path("configs/demo/base");
+  make(base, "float32");
+  const auto ids = [](const std::string& model) {
+    std::istringstream in("\"In digits: ninety six =\"\n");
+    std::streambuf* const was = std::cin.rdbuf(in.rdbuf());
+    const Outcome o = run({"tokenize", "--model", model});
+    std::cin.rdbuf(was);
+    EXPECT_EQ(o.code, 0) << o.err;
+    return o.out;
+  };
+  const std::string expected = ids(base);
+  EXPECT_TRUE(expected.starts_with("[")) << expected;
+  EXPECT_EQ(ids(file), expected);
+}
+
+// Gemma's tokenizer.model puts no space before a text; readers do, unless the file says so.
+TEST_F(GgufImport, ATextWithoutASpaceBeforeIt) {
+  const std::string from = folder / "gemma";
+  fs::copy(source_path("tests/data/tokenizers/llama-model-legacy"), from);
+  const auto with = make_tokenizer(from)->encode("Hello, world!");
+  std::ofstream(from + "/tokenizer.model", std::ios::app | std::ios::binary)
+      << std::string_view("\x1A\x02\x18\x00", 4);  // normalizer_spec.add_dummy_prefix: false
+  const auto was = make_tokenizer(from);
+  ASSERT_NE(was->encode("Hello, world!"), with);
+  write(gguf_tokenizer_keys(from, was->size()));
+  const std::string to = folder / "tokenizer";
+  fs::create_directories(to);
+  write_gguf_tokenizer(GgufFile(file), to);
+  EXPECT_EQ(make_tokenizer(to)->encode("Hello, world!"), was->encode("Hello, world!"));
 }
 
 // A vocabulary that begins with special tokens, as SmolLM2's does.
