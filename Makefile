@@ -4,7 +4,7 @@
 ft := build/release/ft
 PREFIX ?= /usr/local
 
-.PHONY: build install test quick dev gpu-test gpu-kit demo demo-rl dist accept check format tidy clean help
+.PHONY: build install test quick dev gpu-test gpu-kit demo demo-rl docs dist accept check format tidy clean help
 
 build: configure                    ## the program: build/release/ft
 	@ninja -C build/release ft
@@ -38,6 +38,11 @@ demo: build                         ## a small model learns a task in a minute
 
 demo-rl: build                      ## the small model gets better by reward alone, in minutes
 	@configs/preference/run $(ft)
+
+# MODELS: a folder with the models that the pages name; a page whose model is not there is skipped. An hour on two cores.
+docs: build                         ## the outputs and pictures in docs/ again; CHECK=1: only compare; MODELS=DIR
+	@.ci/docs $(ft) $(if $(CHECK),--check) $(if $(MODELS),--models $(MODELS)) $(PAGES)
+	@docs/pictures/make.py $(ft) $(if $(CHECK),--check)
 
 dist: build                         ## build/dist: an archive for other machines, a Debian package, a wheel
 	@.ci/packages --dist

@@ -4,12 +4,18 @@ and loss.svg, the plot that ft itself writes.
 
     docs/pictures/make.py build/release/ft            # about a minute on an idle machine
     docs/pictures/make.py build/release/ft --again    # draw the last recording once more
+    docs/pictures/make.py build/release/ft --check    # write nothing; fail if the terminal shows other lines than run.svg
 """
-import argparse, fcntl, os, pty, re, shutil, struct, sys, termios
-from html import escape
+import argparse, difflib, re, shutil, sys
+from html import escape, unescape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / ".ci"))
+sys.dont_write_bytecode = True
+import terminal  # noqa: E402
+from compare import outline  # noqa: E402
+from terminal import screen  # noqa: E402
 HERE, RECORDING = ROOT / "docs/pictures", ROOT / "build/demo.terminal"
 COLUMNS, CELL, LINE, PAD, BAR = 116, 7.23, 18, 20, 34  # columns; then pixels
 LIVE = re.compile(rb"\r *7\d\d/1,200 [^\r]*loss[^\r]*\x1b\[K")  # the moment of the first window
@@ -20,39 +26,6 @@ text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',mon
 .dot{fill:#d0d7de}
 @media (prefers-color-scheme:dark){text{fill:#d7dde4}.win{fill:#0f1318;stroke:#30363d}.title{fill:#8b949e}
 .cmd{fill:#79c0ff}.dot{fill:#30363d}}"""
-
-
-def record(ft):
-    """What the demo prints on a terminal of COLUMNS columns, byte for byte."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ["TERM"] = "xterm-256color"
-        os.execv(ROOT / "configs/demo/run", ["run", ft])
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
-    output = b""
-    while True:
-        try:
-            piece = os.read(terminal, 65536)
-        except OSError:  # the demo has ended
-            piece = b""
-        if not piece:
-            break
-        output += piece
-    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
-        sys.exit(output.decode())
-    return output
-
-
-def screen(output):
-    """The lines a terminal shows after `output`: a carriage return starts the line again, ESC[K clears its rest."""
-    lines = []
-    for line in output.decode().replace("\r\n", "\n").split("\n"):
-        shown = ""
-        for part in line.split("\r"):
-            text = part.replace("\x1b[K", "")
-            shown = text if "\x1b[K" in part else text + shown[len(text):]
-        lines.append(shown)
-    return lines
 
 
 def spans(line):
@@ -79,14 +52,23 @@ def window(y, title, lines):
     return out, height
 
 
+def shown_in(picture):
+    """The lines of a picture's terminals, without their numbers."""
+    return [outline(unescape(re.sub("<[^>]*>", "", line))) for line in picture.split("\n") if line.startswith("<text")]
+
+
 def main():
     options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     options.add_argument("ft")
     options.add_argument("--again", action="store_true")
+    options.add_argument("--check", action="store_true")
     options = options.parse_args()
     if not options.again:
+        output, code = terminal.run([str(ROOT / "configs/demo/run"), options.ft], COLUMNS)
+        if code != 0:
+            sys.exit(output.decode())
         RECORDING.parent.mkdir(exist_ok=True)
-        RECORDING.write_bytes(record(options.ft))
+        RECORDING.write_bytes(output)
     output = RECORDING.read_bytes()
 
     training = screen(output[:LIVE.search(output).end()])
@@ -99,9 +81,15 @@ def main():
     first, height = window(0, "while it trains", ["$ make demo", "..."] + training)
     second, more = window(height + 16, "when it is done", done)
     size = f"{COLUMNS * CELL + 2 * PAD:.0f} {height + 16 + more}"
-    (HERE / "run.svg").write_text("\n".join(
+    picture = "\n".join(
         [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img">',
-         "<title>make demo in a terminal</title>", f"<style>{STYLE}\n</style>"] + first + second + ["</svg>", ""]))
+         "<title>make demo in a terminal</title>", f"<style>{STYLE}\n</style>"] + first + second + ["</svg>", ""])
+    if options.check:
+        was, now = shown_in((HERE / "run.svg").read_text()), shown_in(picture)
+        for line in difflib.unified_diff(was, now, "docs/pictures/run.svg", "now", lineterm="", n=1):
+            print(line)
+        sys.exit(was != now)
+    (HERE / "run.svg").write_text(picture)
     shutil.copy(ROOT / "outputs/demo/loss.svg", HERE / "loss.svg")
 
 

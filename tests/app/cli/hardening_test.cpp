@@ -1,5 +1,5 @@
-// The program as the linker made it: at a random address, no page writable and executable, tables of addresses
-// read-only from the start.
+// The program as the linker made it: at a random address, no page writable and executable, tables of
+// addresses read-only from the start.
 #include <elf.h>
 #include <gtest/gtest.h>
 
