@@ -5,8 +5,8 @@ NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e[-+]\d+)?")
 VARIES = [(re.compile(pattern), word) for pattern, word in (
     (r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d)?)?", "DATE"), (r"\b[0-9a-f]{8,}\b", "HASH"), (r"\bprocess \d+", "PROCESS"),
     (r"\b\d+h\d\dm\b|\b\d+m\d\ds\b|\b\d+(\.\d+)? (s|ms)\b", "TIME"), (r"\b[\d.,]+k? (tok|samples|steps)/s", "SPEED"),
-    (r"\bof [\d.,]+ GiB", "FREE"), (r"\bpeak [\d.,]+ [MG]iB", "PEAK"), (r"\b\d+ % of peak", "SHARE"), (r"[━─]{4,}", "BAR"))]
-TOLERANCE = 0.05
+    (r"\bof [\d.,]+ GiB", "FREE"), (r"longest sample that fits: [\d,]+", "FITS"), (r"^longest( +[\d,]+)+ ", "FITS "), (r"\bpeak [\d.,]+ [MG]iB", "PEAK"), (r"\b\d+ % of peak", "SHARE"), (r"[━─]{4,}", "BAR"))]
+TOLERANCE = 0.1
 
 
 def steady(line):

@@ -155,7 +155,8 @@ TEST(Pages, ExamplesOfSettingsAreRead) {
 
 // The first run that a person makes is short: it has an evaluation and a checkpoint in every epoch.
 TEST(Pages, TheFirstRunEvaluatesAndSavesEveryEpoch) {
-  for (const char* page : {"README.md", "docs/tutorial_chat_cpu.md", "docs/tutorial_qlora.md"}) {
+  for (const char* page :
+       {"README.md", "docs/tutorial_real_model.md", "docs/tutorial_chat_cpu.md", "docs/tutorial_qlora.md"}) {
     int runs = 0;
     for (const std::string& block : json_blocks(source_path(page))) {
       const Json settings = Json::parse(block, nullptr, false);
