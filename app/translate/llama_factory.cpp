@@ -165,10 +165,10 @@ const Program kLlamaFactory{
     .title = "LLaMA-Factory",
     .about =
         "A YAML file, as `llamafactory-cli train` takes it. `dataset` names entries of dataset_info.json, "
-        "which "
-        "is looked for in `dataset_dir`, from the working folder and from the file's. Instructions without "
-        "messages become type `alpaca_chat`: the chat template writes them, as LLaMA-Factory's `template` "
-        "does. Keys of transformers' TrainingArguments are in [the table of TRL](#trl-sft).",
+        "which is looked for in `dataset_dir`, from the working folder and from the file's. Instructions "
+        "without messages become type `alpaca_chat`: the chat template writes them, as LLaMA-Factory's "
+        "`template` does. Keys of transformers' TrainingArguments are in [their own "
+        "table](#transformers-trainingarguments).",
     .keys = llama_factory::keys,
     .defaults = llama_factory::kDefaults,
     .fits = llama_factory::fits,
