@@ -15,6 +15,7 @@
 #include "engine/ops/op_list.h"
 #include "engine/ops/optimizer.h"
 #include "engine/ops/products.h"
+#include "engine/ops/recurrent.h"
 #include "engine/ops/rescale.h"
 #include "engine/ops/routing.h"
 #include "engine/ops/rows.h"
@@ -34,6 +35,8 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op
                       op::GatherSum, op::Transpose,                                         //
                       op::Route, op::RouteGrad, op::GroupRows, op::RouterBalance,           // routing.h
                       op::ScaleRows, op::ScaleRowsGrad,                                     //
+                      op::CausalConv, op::CausalConvGrad, op::DeltaGates,                   // recurrent.h
+                      op::DeltaGatesGrad, op::DeltaRule, op::DeltaRuleGrad,                 //
                       op::LogitSums, op::CrossEntropy, op::Divergence,                      // loss.h
                       op::LogitStatistics,                                                  //
                       op::Sum, op::SumSquares, op::AdamW, op::Lion, op::AdEMAMix,           // optimizer.h

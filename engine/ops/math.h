@@ -12,7 +12,7 @@
 
 namespace ft {
 
-enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu };
+enum class Activation : std::uint8_t { silu, gelu, gelu_tanh, relu, sigmoid };
 
 namespace math {
 
@@ -95,6 +95,10 @@ FT_HD inline Curve<V> activation(V x) {
   if constexpr (f == Activation::gelu) return gelu(x);
   if constexpr (f == Activation::gelu_tanh) return gelu_tanh(x);
   if constexpr (f == Activation::relu) return relu(x);
+  if constexpr (f == Activation::sigmoid) {
+    const V s = sigmoid(x);
+    return {s, s * (constant(x, 1) - s)};
+  }
 }
 
 // Relative error below 4e-7: x P(x^2) / Q(x^2), fitted up to |x| = 9, beyond which tanh is 1 in f32.
@@ -145,6 +149,9 @@ template <class V>
 FT_HD inline V layer_norm_slope(V dy, V normed, V w, V rstd, V mean_g, V mean_gn) {
   return (dy * w - mean_g - normed * mean_gn) * rstd;
 }
+
+// log(1 + e^x)
+FT_HD inline float softplus(float x) { return larger_of(x, 0.0f) + ::log1pf(::expf(-abs(x))); }
 
 // ---- loss
 // -log softmax at the target, smoothed: (1 - e) (lse - target's logit) + e (lse - mean logit).

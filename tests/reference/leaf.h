@@ -40,6 +40,8 @@ V activate(Activation f, V x) {
       return 0.5 * x * (1.0 + tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
     case Activation::relu:
       return real(x) > 0 ? x : V(0);
+    case Activation::sigmoid:
+      return 1.0 / (1.0 + exp(-x));
   }
   return x;
 }
@@ -56,6 +58,8 @@ inline double activation_slope(Activation f, double x) {
       return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * k * (1 + 3 * 0.044715 * x * x);
     case Activation::relu:
       return x > 0 ? 1 : 0;
+    case Activation::sigmoid:
+      return s * (1 - s);
   }
   return 0;
 }

@@ -59,6 +59,8 @@ void with_types(Activation f, DType type, G g) {
         return g(Tag<Activation::gelu_tanh>{}, t);
       case Activation::relu:
         return g(Tag<Activation::relu>{}, t);
+      case Activation::sigmoid:
+        return g(Tag<Activation::sigmoid>{}, t);
     }
   });
 }

@@ -68,6 +68,8 @@ void with_types(Activation f, DType type, Run run) {
         return run(Tag<Activation::gelu_tanh>{}, t);
       case Activation::relu:
         return run(Tag<Activation::relu>{}, t);
+      case Activation::sigmoid:
+        return run(Tag<Activation::sigmoid>{}, t);
     }
   });
 }

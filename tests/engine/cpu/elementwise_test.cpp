@@ -270,7 +270,7 @@ TEST_P(Gated, ReferenceGradientIsTheComplexStep) {
 
 INSTANTIATE_TEST_SUITE_P(All, Gated,
                          testing::Values(Activation::silu, Activation::gelu, Activation::gelu_tanh,
-                                         Activation::relu));
+                                         Activation::relu, Activation::sigmoid));
 
 }  // namespace
 }  // namespace ft::cpu

@@ -123,7 +123,8 @@ TEST(CudaElementwise, MagnitudesOfRows) {
 }
 
 TEST(CudaElementwise, GatedActivationsAndTheirGradients) {
-  for (const Activation f : {Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu})
+  for (const Activation f :
+       {Activation::silu, Activation::gelu, Activation::gelu_tanh, Activation::relu, Activation::sigmoid})
     each_trial([f](Trial& t) {
       for (std::uint64_t seed = 1; seed < 7; ++seed) t.matrix(seed);
       t.expect_same([f](Ops& ops, const Tensors& x) {
