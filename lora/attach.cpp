@@ -45,7 +45,10 @@ class Chooser {
     if (c.exclude_modules) excluded_.emplace(*c.exclude_modules, setting("exclude_modules"), exit);
   }
 
-  bool wants(const Linear& l) { return wants(l.name, l.name != origin_.head); }
+  // router: transformers 5 has no linear there, so that "all-linear" does not mean it.
+  bool wants(const Linear& l, bool router = false) {
+    return wants(l.name, l.name != origin_.head && !router);
+  }
   // all_linear: whether "all-linear" includes this module.
   bool wants(const std::string& module, bool all_linear) {
     const std::string name = in_peft(module);
@@ -345,7 +348,8 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
     if (single.contains(&l) && !origin.single_experts) return;
     const std::string weight = weight_of(l);
     const bool parameter = chooser.wants_parameter(l.name + ".weight");
-    if (l.adapter || (!parameter && !chooser.wants(l)) || keeps_whole(l.name, whole)) return;
+    if (l.adapter || (!parameter && !chooser.wants(l, routers.contains(&l))) || keeps_whole(l.name, whole))
+      return;
     // Transformers 4 used the files' names for routers.
     const bool older = routers.contains(&l) && !parameter;
     const std::string module = !older ? l.name : weight.substr(0, weight.rfind('.'));

@@ -17,16 +17,26 @@ constexpr const char* kOriginal = ".original_module.weight";
 constexpr const char* kTokens = ".token_adapter.trainable_tokens_delta";
 constexpr const char* kBelowTokens = ".token_adapter.base_layer.weight";
 
+// Appends the names that an adapter has if it was trained on a model of which the text model is a part.
+std::vector<std::string> with_nested(std::vector<std::string> names) {
+  const std::string model = std::string(kPeftPrefix) + "model.";
+  for (std::size_t i = 0, own = names.size(); i < own; ++i)
+    if (names[i].starts_with(model))
+      names.push_back(model + "language_model." + names[i].substr(model.size()));
+  return names;
+}
+
 // Returns the possible names of a base parameter in the file; the first that exists is used. It may be a copy
 // that was trained completely, which PEFT repeats under the module's name, or be in PEFT's wrapper of an
 // adapted module.
 std::vector<std::string> possible_names(const std::string& of_base) {
   const std::string name = in_peft(of_base);
-  if (name.starts_with(kPeftPrefix)) return {name};
+  if (name.starts_with(kPeftPrefix)) return with_nested({name});
   const auto dot = name.rfind('.');
   const std::string module = kPeftPrefix + name.substr(0, dot), last = name.substr(dot);
-  return {module + ".modules_to_save" + last, module + ".modules_to_save.default" + last, module + last,
-          module + ".base_layer" + last, module + ".token_adapter.base_layer" + last};
+  return with_nested({module + ".modules_to_save" + last, module + ".modules_to_save.default" + last,
+                      module + last, module + ".base_layer" + last,
+                      module + ".token_adapter.base_layer" + last});
 }
 
 std::string module_of(const std::string& parameter) { return parameter.substr(0, parameter.rfind('.')); }

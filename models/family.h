@@ -41,6 +41,7 @@ struct ModelInfo {
   bool router_loss = false;  // training adds the routers' loss for uneven use of experts
   float head_scale = 1;
   float norm_offset = 0;  // added by norms to their weights
+  std::string note;       // about the model, for people; empty: none
   std::string head_weight() const { return head + ".weight"; }
 };
 

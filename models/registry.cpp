@@ -13,6 +13,7 @@
 #include "models/olmo2/family.h"
 #include "models/opt/family.h"
 #include "models/phi3/family.h"
+#include "models/qwen3_next/family.h"
 #include "models/smollm3/family.h"
 #include "models/t5/family.h"
 #include "models/tables.h"
@@ -42,6 +43,11 @@ constexpr std::array kFamilies = {
     Entry{"qwen2_moe", "Qwen2MoeForCausalLM", &moe::kFamily},
     Entry{"qwen3_moe", "Qwen3MoeForCausalLM", &moe::kFamily},
     Entry{"olmoe", "OlmoeForCausalLM", &moe::kFamily},
+    Entry{"qwen3_next", "Qwen3NextForCausalLM", &qwen3_next::kFamily},
+    Entry{"qwen3_5_text", "Qwen3_5ForCausalLM", &qwen3_next::kFamily},
+    Entry{"qwen3_5", "Qwen3_5ForCausalLM", &qwen3_next::kFamily},
+    Entry{"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", &qwen3_next::kFamily},
+    Entry{"qwen3_5_moe", "Qwen3_5MoeForCausalLM", &qwen3_next::kFamily},
     Entry{"t5", "T5ForConditionalGeneration", &t5::kFamily},
     Entry{"mt5", "MT5ForConditionalGeneration", &t5::kFamily},
 };

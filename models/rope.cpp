@@ -130,7 +130,7 @@ Rope read_rope(const JsonObject& j, std::int64_t head_dim, std::int64_t max_posi
     if (part > 1 || (part < 1 && !usual.parts)) p.refuse("partial_rotary_factor", "1");
   }
   r.head_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * part);
-  if (r.head_dim < 2 || r.head_dim % 2 != 0)
+  if (usual.odd ? r.head_dim < 1 : r.head_dim < 2 || r.head_dim % 2 != 0)
     j.refuse(usual.part_key, "a part of a head that is a whole number of pairs");
   if (there) read_rope_scaling(r, p);
   return r;
@@ -146,7 +146,7 @@ std::vector<float> inverse_frequencies(const Rope& r, std::int64_t length) {
   const Yarn yarn(r, dim);
   const bool beyond = static_cast<double>(length) > r.original_max_position;
   std::vector<float> out;
-  for (std::int64_t i = 0; i < r.head_dim / 2; ++i) {
+  for (std::int64_t i = 0; i < (r.head_dim + 1) / 2; ++i) {
     const float inv =
         1 / std::pow(static_cast<float>(base), static_cast<float>(2 * i) / static_cast<float>(dim));
     switch (r.type) {

@@ -28,8 +28,9 @@ struct Rope {
 // Defaults and key names of a family's config class.
 struct RopeUsual {
   double theta = 10000;
-  double part = 1;                   // share of a head's columns that are rotated
-  bool parts = false;                // whether partial_rotary_factor may be below 1
+  double part = 1;     // share of a head's columns that are rotated
+  bool parts = false;  // whether partial_rotary_factor may be below 1
+  bool odd = false;    // whether the part may be an odd number R: then R + 1 columns are rotated
   double original_max_position = 0;  // longrope; 0: from rope_scaling, or max_position_embeddings
   const char *theta_key = "rope_theta", *part_key = "partial_rotary_factor";  // keys of transformers 4
 };

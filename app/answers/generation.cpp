@@ -12,6 +12,7 @@
 #include "engine/cpu/target.h"
 #include "engine/files/json.h"
 #include "engine/ops/ops.h"
+#include "models/text_config.h"
 
 namespace ft {
 namespace {
@@ -137,7 +138,7 @@ void check_company(const GenerationConfig& g, const std::vector<std::string>& ov
 // Returns the dtype for --dtype auto: the one of the model's files if the device computes in it, else
 // float32, which holds all of their values.
 std::string own_dtype(const std::string& folder, bool gpu) {
-  const JsonObject j = JsonObject::read(join_path(folder, "config.json"));
+  const JsonObject j = text_settings(JsonObject::read(join_path(folder, "config.json")));
   std::string own;
   for (const char* key : {"torch_dtype", "dtype"})
     if (j.has(key) && j.is_text(key)) own = j.text(key);
@@ -229,7 +230,7 @@ std::vector<std::int32_t> Answerer::ids_of(const std::string& words, const Token
 std::int64_t Answerer::context_length() const {
   if (!reads_sources() && config.generation.max_length) return *config.generation.max_length;
   constexpr std::int64_t kMost = 4096;
-  const JsonObject j = JsonObject::read(join_path(built.folder, "config.json"));
+  const JsonObject j = text_settings(JsonObject::read(join_path(built.folder, "config.json")));
   return std::min(kMost, j.positive_or("max_position_embeddings", 2048));
 }
 

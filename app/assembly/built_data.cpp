@@ -11,12 +11,13 @@
 #include "engine/files/file.h"
 #include "engine/files/json.h"
 #include "models/registry.h"
+#include "models/text_config.h"
 
 namespace ft {
 
 std::int64_t vocab_size_of(const RunConfig& config) {
   const std::int64_t own =
-      JsonObject::read(join_path(config.model.folder(), "config.json")).positive("vocab_size");
+      text_settings(JsonObject::read(join_path(config.model.folder(), "config.json"))).positive("vocab_size");
   return vocabulary_size(config, own);
 }
 

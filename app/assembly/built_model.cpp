@@ -221,6 +221,16 @@ void require_own_weights(const BuiltModel& b) {
                           "target_modules"));
 }
 
+void warn_of_model(BuiltModel& b) {
+  if (b.made.info.two_tables)
+    b.warnings.push_back(str(b.name,
+                             ": config.json says tie_word_embeddings, but its files hold two different "
+                             "tables, ",
+                             b.made.info.embedding, " and ", b.made.info.head_weight(),
+                             "; both are used, as transformers does"));
+  if (!b.made.info.note.empty()) b.warnings.push_back(b.name + ": " + b.made.info.note);
+}
+
 // Reads elements of a random score matrix from `first` on: normal, like transformers' new heads.
 void random_score(Random random, double deviation, Tensor y, std::int64_t first) {
   for (std::int64_t i = 0; i < y.numel(); ++i) {
@@ -277,12 +287,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
   b.seed = static_cast<std::uint64_t>(config.training.seed);
   auto four_bit = four_bit_plan(config, purpose);
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
-  if (b.made.info.two_tables)
-    b.warnings.push_back(str(b.name,
-                             ": config.json says tie_word_embeddings, but its files hold two different "
-                             "tables, ",
-                             b.made.info.embedding, " and ", b.made.info.head_weight(),
-                             "; both are used, as transformers does"));
+  warn_of_model(b);
   if (config.objective.type->scores) {
     make_reward_model(b.made);
     b.padding = padding_token(config.model);

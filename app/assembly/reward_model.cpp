@@ -9,6 +9,7 @@
 #include "engine/files/file.h"
 #include "engine/files/json.h"
 #include "engine/train/objectives/list.h"
+#include "models/text_config.h"
 
 namespace ft {
 namespace {
@@ -51,7 +52,8 @@ void train_score(lora::LoraConfig& c) {
 std::int32_t padding_token(const BaseModelConfig& model) {
   if (const auto id = tokenizer_padding(model.tokenizer())) return *id;
   const std::string file = join_path(model.folder(), "config.json");
-  const Json config = read_json(file);
+  const JsonObject text = text_settings(JsonObject::read(file));
+  const Json& config = text.json();
   for (const char* key : {"pad_token_id", "eos_token_id"})
     if (const auto id = token(config, key)) return *id;
   throw UserError(Exit::input, file +

@@ -4,6 +4,7 @@
 
 #include "app/deepspeed/apply.h"
 #include "engine/files/file.h"
+#include "models/text_config.h"
 
 namespace ft {
 namespace {
@@ -14,7 +15,7 @@ std::int64_t hidden_size(const BaseModelConfig& model) {
   try {
     const std::string file = join_path(model.folder(), "config.json");
     if (!path_exists(file)) return 0;
-    const JsonObject config = JsonObject::read(file);
+    const JsonObject config = text_settings(JsonObject::read(file));
     for (const char* name : {"hidden_size", "d_model"})
       if (config.has(name)) return config.integer(name, 1, 1 << 24);
   } catch (const UserError&) {

@@ -14,6 +14,7 @@
 #include "engine/files/safetensors/safetensors_fill.h"
 #include "engine/files/safetensors/safetensors_write.h"
 #include "lora/convert.h"
+#include "models/text_config.h"
 
 namespace ft {
 namespace fs = std::filesystem;
@@ -154,7 +155,7 @@ class WholeModelFiles final : public ModelFiles {
     EachParameter each([&](Parameter& p) { specs.push_back({p.name, dtype, p.whole_shape()}); });
     built_.model().visit(each);
     write_shards(folder, "model", specs, {});
-    Json tied = Json::parse(config_with_dtype(built_.folder, dtype, built_.rows()));
+    Json tied = Json::parse(config_with_dtype(model_config(built_), dtype, built_.rows()));
     write_tying(tied, built_.made.info);
     std::string config = json_text(tied) + "\n";
     if (built_.padding) config = reward_config(config, built_.made.info.architecture, *built_.padding);
@@ -185,8 +186,11 @@ std::unique_ptr<ModelFiles> make_model_files(const BuiltModel& b) {
   return std::make_unique<WholeModelFiles>(b);
 }
 
-std::string config_with_dtype(const std::string& folder, DType dtype, std::optional<std::int64_t> rows) {
-  Json j = read_json(join_path(folder, "config.json"));
+Json model_config(const BuiltModel& b) {
+  return text_alone(read_json(join_path(b.folder, "config.json")), b.made.info.architecture);
+}
+
+std::string config_with_dtype(Json j, DType dtype, std::optional<std::int64_t> rows) {
   j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(dtype);
   if (rows) j["vocab_size"] = *rows;
   return json_text(j) + "\n";

@@ -15,7 +15,9 @@ std::unique_ptr<ModelFiles> make_model_files(const BuiltModel&);
 
 // Returns config.json of `folder` as text, with the weights' dtype set under the key that the file uses.
 // `rows`: the size of an enlarged vocabulary.
-std::string config_with_dtype(const std::string& folder, DType dtype, std::optional<std::int64_t> rows = {});
+std::string config_with_dtype(Json config, DType dtype, std::optional<std::int64_t> rows = {});
+// Returns the model's config.json; of the text model alone if the folder's model has other parts.
+Json model_config(const BuiltModel&);
 
 // Clears tie_word_embeddings in a decoder's config.json if the files hold a separate head. An encoder-decoder
 // scales by that setting and keeps it.

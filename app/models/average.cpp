@@ -150,9 +150,10 @@ class Mean {
 
 void copy_settings(const Folder& last, const std::string& output, std::optional<DType> dtype) {
   const char* const config = last.adapter ? "adapter_config.json" : "config.json";
-  write_file(join_path(output, config), !last.adapter && dtype
-                                            ? config_with_dtype(last.path, *dtype)
-                                            : read_file(join_path(last.path, config), std::int64_t{1} << 26));
+  write_file(join_path(output, config),
+             !last.adapter && dtype
+                 ? config_with_dtype(read_json(join_path(last.path, "config.json")), *dtype)
+                 : read_file(join_path(last.path, config), std::int64_t{1} << 26));
   copy_companions(last.path, last.path, output);
 }
 

@@ -14,6 +14,7 @@
 #include "engine/files/convert.h"
 #include "engine/files/staged_folder.h"
 #include "engine/formats/bitsandbytes_write.h"
+#include "models/text_config.h"
 
 namespace ft {
 namespace {
@@ -114,7 +115,7 @@ void fill(const std::string& folder, RandomWeights& weights, const Stored& four_
 // Writes config.json with the dtype of the weights, under the key that the file uses.
 void write_config(const fs::path& from, const std::string& to, const ModelInfo& info, DType dtype,
                   const Stored& four_bit) {
-  Json j = read_json(from.string());
+  Json j = text_alone(read_json(from.string()), info.architecture);
   j[j.contains("dtype") ? "dtype" : "torch_dtype"] = name_of(dtype);
   if (!j.contains("architectures")) j["architectures"] = {info.architecture};
   if (!four_bit.empty()) j["quantization_config"] = four_bit_config(four_bit.begin()->second.form, dtype);
@@ -125,7 +126,7 @@ void write_config(const fs::path& from, const std::string& to, const ModelInfo& 
 
 Exit init(const InitArgs& args) {
   const fs::path given(args.config), file = is_directory(given) ? given / "config.json" : given;
-  const JsonObject config = JsonObject::read(file.string());
+  const JsonObject config = text_settings(JsonObject::read(file.string()));
   MadeModel made = make_model(file.string(), DType::f32);
   if (made.info.initializer_range > kMaxDeviation)
     config.refuse("initializer_range", str("a number from 0 to ", kMaxDeviation));

@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t kProbeTokens = 64;
 
 void write_config(const std::string& to, const BuiltModel& built, std::optional<DType> dtype, bool untied) {
-  Json j = read_json(join_path(built.folder, "config.json"));
+  Json j = model_config(built);
   write_tying(j, built.made.info);
   if (dtype) j[j.contains("torch_dtype") ? "torch_dtype" : "dtype"] = name_of(*dtype);
   if (const auto rows = built.rows()) j["vocab_size"] = *rows;

@@ -96,7 +96,7 @@ class Quantizer {
 
 // Writes config.json. `compute`: the dtype of the original weights becomes the dtype of the computation.
 void write_config(const BuiltModel& built, const std::string& folder, FourBitForm form, DType compute) {
-  Json j = read_json(join_path(built.folder, "config.json"));
+  Json j = model_config(built);
   write_tying(j, built.made.info);
   j["quantization_config"] = four_bit_config(form, compute);
   write_file(join_path(folder, "config.json"), json_text(j) + "\n");

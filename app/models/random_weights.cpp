@@ -27,12 +27,19 @@ void fill_normal(std::vector<float>& values, Random random, double deviation) {
   });
 }
 
+// Fills in logarithms of numbers between 0.01 and 16: rates of decay.
+void fill_logarithms(std::vector<float>& values, Random random) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = std::log(0.01f + (16 - 0.01f) * to_uniform(random.at(i / 4)[i % 4]));
+}
+
 }  // namespace
 
 RandomWeights::RandomWeights(const MadeModel& made, std::uint64_t seed, std::int64_t padding)
     : random_(Random{seed}.with("init")), info_(made.info), padding_(padding) {
   EachParameter each([&](Parameter& p) {
     tensors_.emplace_back(p.name, p.shape);
+    if (p.initial != Initial::usual) initial_[p.name] = p.initial;
     if (p.deviation) deviations_[p.name] = *p.deviation;
   });
   made.model->visit(each);
@@ -49,6 +56,10 @@ Tensor RandomWeights::operator()(const std::string& name, const Shape& shape) {
   if (shape.rank > 1)
     fill_normal(values_, random_.with(name),
                 deviations_.contains(name) ? deviations_.at(name) : info_.initializer_range);
+  else if (initial_.contains(name) && initial_.at(name) == Initial::log_rates)
+    fill_logarithms(values_, random_.with(name));
+  else if (initial_.contains(name))
+    std::ranges::fill(values_, 1.0f);
   else
     std::ranges::fill(values_, name.ends_with(".bias") ? 0.0f : 1 - info_.norm_offset);
   if (!info_.decoder && name == info_.embedding && 0 <= padding_ && padding_ < shape[0])

@@ -28,6 +28,7 @@ class RandomWeights {
   std::int64_t padding_;
   std::vector<std::pair<std::string, Shape>> tensors_;
   std::map<std::string, double> deviations_;  // deviations other than initializer_range
+  std::map<std::string, Initial> initial_;    // kinds of initial values other than the usual
   std::vector<float> values_;
 };
 

@@ -21,6 +21,7 @@
 #include "engine/cuda/cuda_ops.h"
 #include "engine/files/file.h"
 #include "engine/files/json.h"
+#include "models/text_config.h"
 
 namespace ft {
 namespace {
@@ -87,8 +88,7 @@ Subject subject(const PlanArgs& args, Screen& screen) {
 
 // Returns the number of positions in the model's config.json; 0: it does not say.
 std::int64_t positions_of(const RunConfig& config) {
-  JsonObject j = JsonObject::read(join_path(config.model.folder(), "config.json"));
-  if (j.is_object("text_config")) j = j.object("text_config");
+  const JsonObject j = text_settings(JsonObject::read(join_path(config.model.folder(), "config.json")));
   for (const char* name : {"max_position_embeddings", "n_positions"})
     if (j.is_number(name)) return j.integer(name, 1);
   return 0;

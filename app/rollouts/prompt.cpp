@@ -2,6 +2,7 @@
 
 #include "engine/files/file.h"
 #include "engine/files/json.h"
+#include "models/text_config.h"
 
 namespace ft {
 
@@ -17,7 +18,8 @@ std::vector<std::int32_t> end_tokens(const std::string& folder, const Tokenizer*
   for (const char* name : {"generation_config.json", "config.json"}) {
     const std::string path = join_path(folder, name);
     if (!path_exists(path)) continue;
-    const JsonObject j = JsonObject::read(path);
+    const JsonObject whole = JsonObject::read(path);
+    const JsonObject j = whole.has("eos_token_id") ? whole : text_settings(whole);
     if (!j.has("eos_token_id")) continue;
     std::vector<std::int32_t> ids;
     for (const std::int64_t id : j.integers("eos_token_id")) {

@@ -129,7 +129,8 @@ std::vector<Generator::Answer*> Generator::admit(PromptSource& prompts) {
     std::iota(a.slots.begin(), a.slots.end(), free_.back());
     if (keeps_ && a.at[0] == 0) {  // the last token is always computed, for its scores
       const auto same = std::mismatch(kept_.begin(), kept_.end(), p.ids.begin(), p.ids.end() - 1).first;
-      a.held = static_cast<std::int32_t>(same - kept_.begin());
+      if (decoding_.forgets() || same == kept_.end())
+        a.held = static_cast<std::int32_t>(same - kept_.begin());
     }
     free_.pop_back();
     answers_.push_back(std::move(a));

@@ -14,6 +14,9 @@ class CachedDecoding {
   // Longrope: a sequence's keys have to be computed anew when it grows beyond this many tokens, because all
   // of them are rotated by other frequencies from then on. 0: never.
   virtual std::int64_t keys_turn_at() const { return 0; }
+  // True if a slot can go back to its first tokens, as one of keys and values can. A state cannot: it is of
+  // all tokens that the slot has seen.
+  virtual bool forgets() const { return true; }
   // Runs the new tokens and keeps their keys and values. logits (sequences, V), in the activations' dtype,
   // predict the token that follows each sequence; (wanted, V) if Continuation::wanted names rows.
   virtual void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) = 0;

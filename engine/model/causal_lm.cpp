@@ -60,6 +60,10 @@ void CausalLm::share_rows(std::int64_t ranks, SequenceSharing by) {
   for (const DecoderBlock& b : blocks_) b.share_rows(ranks, by);
 }
 
+bool CausalLm::recurrent() const {
+  return std::ranges::any_of(blocks_, [](const DecoderBlock& b) { return b.delta_net.has_value(); });
+}
+
 void CausalLm::set_sparse_attention(const SparseAttentionConfig& config) {
   sparse_ = SparseAttention(config, AttentionDirection::unidirectional, heads_);
 }
@@ -67,6 +71,10 @@ void CausalLm::set_sparse_attention(const SparseAttentionConfig& config) {
 void CausalLm::drop_tokens(const std::vector<std::int64_t>& blocks, bool encoder, std::int64_t all) {
   if (encoder)
     throw UserError(Exit::config, kRandomLtd + ".model_type: this model has no encoder; set decoder");
+  if (recurrent())
+    throw UserError(Exit::config, kRandomLtd +
+                                      ": layers of this model pass a state from token to token, and cannot "
+                                      "leave tokens out; leave it out");
   chunks_[0].drop_tokens(blocks, all);
 }
 
@@ -157,6 +165,7 @@ CausalLm::Inputs CausalLm::upload(Ctx& c, const Batch& b) {
   Positions side = positions_.upload(c, b);
   side.blocks = sparse_.upload(c, longest_of(b.starts));
   side.shared = upload_shared(c, b);
+  if (recurrent()) side.first = ft::upload(c, first_rows(side.shared ? side.shared.starts : side.starts));
   return {ids, targets, std::move(side)};
 }
 

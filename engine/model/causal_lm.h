@@ -39,6 +39,8 @@ class CausalLm final : public Model, private Stages, private CachedDecoding {
   void drop_tokens(const std::vector<std::int64_t>& blocks, bool encoder, std::int64_t all) override;
   bool set_embedding_noise(double alpha) override;
   std::int64_t blocks() const override;
+  // True if a layer has a state instead of keys and values.
+  bool recurrent() const;
   void set_recompute(std::int64_t n) override;
 
   void forward(Ctx&, ParameterStore&, const Batch&, const Loss&) override;
@@ -73,6 +75,7 @@ class CausalLm final : public Model, private Stages, private CachedDecoding {
 
   KvCache make_kv_cache(Arena&, KvCacheShape, DType) const override;
   std::int64_t keys_turn_at() const override { return positions_.turns_at; }
+  bool forgets() const override { return !recurrent(); }
   void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) override;
 
   // Uploads this rank's part of a batch whose rows ranks may share.

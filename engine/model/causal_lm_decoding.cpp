@@ -7,14 +7,13 @@
 namespace ft {
 
 KvCache CausalLm::make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) const {
-  KvCache cache = take_kv_cache(arena, shape, static_cast<std::size_t>(blocks()), key_columns_, dtype);
-  std::vector<KvCache::Layer> all(blocks_.size());
-  auto own = cache.layers.begin();
-  for (const BlockStack<DecoderBlock>& chunk : chunks_) {
-    std::copy_n(own, chunk.size(), all.begin() + chunk.stage.begin);
-    own += chunk.size();
-  }
-  cache.layers = std::move(all);
+  require_cache_size(shape);
+  KvCache cache{shape, std::vector<KvCache::Layer>(blocks_.size()), {}};
+  for (const BlockStack<DecoderBlock>& chunk : chunks_)
+    for (std::int64_t i = 0; i < chunk.size(); ++i) {
+      const auto at = static_cast<std::size_t>(chunk.stage.begin + i);
+      cache.layers[at] = blocks_[at].take_cache(arena, shape, key_columns_, dtype);
+    }
   return cache;
 }
 
@@ -26,11 +25,16 @@ void CausalLm::extend(Ctx& c, ParameterStore& store, const KvCache& cache, const
                     ft::upload(c, where.rows),
                     {ft::upload(c, where.first), ft::upload(c, where.count)},
                     where.fresh};
+  if (recurrent()) {
+    cached.slot = ft::upload(c, where.slot);
+    cached.past = ft::upload(c, where.past);
+  }
   const Tensor ids = vocabulary_.embedding.upload(c, next.input_ids);
   const BlockMask blocks = sparse_.upload(c, where.longest, where.fresh);
   sparse_.restrict(c, cached.ranges, where.count);
   Positions side = positions_.upload(c, next, cached);
   side.blocks = blocks;
+  if (recurrent()) side.first = ft::upload(c, first_rows(next.starts));
   const Tensor last = ft::upload(c, where.last);
   const Tensor x = hidden(c, store, ids, side);
   vocabulary_.logits(c, store, y, x, last);

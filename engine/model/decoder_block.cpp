@@ -6,14 +6,17 @@ DecoderBlock::Saved DecoderBlock::forward(Ctx& c, Tensor y, Tensor x, const Side
   const std::int64_t rows = x.rows(), C = x.cols();
   const bool whole = keep == Keep::whole;
   Saved s;
-  s.attended = attended.take(c, rows, C, whole && attention.reads_input());
+  s.attended = attended.take(c, rows, C, whole && mixer_reads_input());
   s.fed = fed.take(c, rows, C, whole && (moe || mlp.reads_input()));
   if (!parallel) s.h = c.save(rows, C);
   Scope scratch(c.scratch);
   const Tensor n = c.temporary(rows, C), h = parallel ? c.temporary(rows, C) : s.h;
   const Tensor read = attended.input(c, n, x, s.attended);
-  attended.forward(c, h, x, read, s.attended, attention.name(), [&](Tensor to, Tensor in, Tensor residual) {
-    s.attention = attention.forward(c, to, in, residual, side);
+  attended.forward(c, h, x, read, s.attended, mixer(), [&](Tensor to, Tensor in, Tensor residual) {
+    if (delta_net)
+      s.delta_net = delta_net->forward(c, to, in, residual, side);
+    else
+      s.attention = attention.forward(c, to, in, residual, side);
   });
   if (!y && !fed.needs_result()) return s;
   const Tensor fed_with = fed.input(c, n, parallel ? x : h, s.fed);
@@ -38,9 +41,10 @@ void DecoderBlock::mlp_back(Ctx& c, Tensor d, Tensor through, Tensor x, const Sa
 
 void DecoderBlock::attention_back(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side& side,
                                   bool input_grad) const {
-  const Residual::Gradients g{d, input_grad ? d : Tensor{}, x, attention.reads_input()};
-  attended.backward(c, g, s.attended, attention.name(), [&](Tensor dx, Tensor dy, Tensor in) {
-    attention.backward(c, dx, dy, in, s.attention, side);
+  const Residual::Gradients g{d, input_grad ? d : Tensor{}, x, mixer_reads_input()};
+  attended.backward(c, g, s.attended, mixer(), [&](Tensor dx, Tensor dy, Tensor in) {
+    delta_net ? delta_net->backward(c, dx, dy, in, s.delta_net, side)
+              : attention.backward(c, dx, dy, in, s.attention, side);
   });
 }
 
@@ -58,8 +62,14 @@ void DecoderBlock::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Si
   if (by_mlp) c.ops.run(op::Add{d, by_mlp});
 }
 
+KvCache::Layer DecoderBlock::take_cache(Arena& arena, const KvCacheShape& shape, std::int64_t key_columns,
+                                        DType dtype) const {
+  if (delta_net) return delta_net->take_cache(arena, shape.slots, dtype);
+  return take_keys(arena, shape.slots * shape.capacity, key_columns, dtype);
+}
+
 void DecoderBlock::visit(Visitor& v) {
-  attended.visit(v, attention);
+  delta_net ? attended.visit(v, *delta_net) : attended.visit(v, attention);
   moe ? fed.visit(v, *moe) : fed.visit(v, mlp);
 }
 

@@ -35,6 +35,10 @@ struct UpdateRule {
   bool operator==(const UpdateRule&) const = default;
 };
 
+// Initial values of a new model's parameter. usual: random ones for matrices, 1 or 0 for norms and biases.
+// log_rates: logarithms of numbers from 0.01 to 16, which are rates of decay.
+enum class Initial : std::uint8_t { usual, ones, log_rates };
+
 struct Parameter {
   std::string name;  // its Hugging Face (or, for adapters, PEFT) name
   Shape shape;
@@ -47,6 +51,7 @@ struct Parameter {
 
   // Standard deviation of its initial random values. Empty: the model's initializer_range.
   std::optional<double> deviation = {};
+  Initial initial = Initial::usual;
 
   // Number of model elements that it represents, if that is not its own number of elements: 4-bit codes,
   // scales.

@@ -70,7 +70,9 @@ Config read_config(const JsonObject& j, const Usual& usual) {
   c.model_type = j.text("model_type");
   c.vocab_size = j.integer("vocab_size", 1, kMaxSize);
   c.hidden_size = j.integer("hidden_size", 1, kMaxSize);
-  c.intermediate_size = j.integer("intermediate_size", 1, kMaxSize);
+  c.intermediate_size = usual.intermediate_size > 0
+                            ? j.integer_or("intermediate_size", usual.intermediate_size, 1, kMaxSize)
+                            : j.integer("intermediate_size", 1, kMaxSize);
   c.num_hidden_layers = j.integer("num_hidden_layers", 1, kMaxLayers);
   c.max_position_embeddings = j.positive_or("max_position_embeddings", usual.max_position);
   c.rms_norm_eps = static_cast<float>(j.positive_number_or("rms_norm_eps", usual.eps));

@@ -36,6 +36,7 @@ struct Config {
 struct Usual {
   std::int64_t key_value_heads = 0, head_dim = 0, max_position = 2048;
   std::int64_t padding = -1;  // pad_token_id; -1: null
+  std::int64_t intermediate_size = 0;
   double eps = 1e-6;
   bool tied = false;
   const char* activation_key = "hidden_act";

@@ -25,6 +25,9 @@ const std::array kAbsent = {
            0.001},
     Absent{"qwen2_moe", {.key_value_heads = 16, .max_position = 32768}, 60, 4, 1408, 5632, false, 0.001},
     Absent{"qwen3_moe", {.key_value_heads = 4, .max_position = 32768}, 128, 8, 768, 0, false, 0.001},
+    // Only the experts of these two: models/qwen3_next reads the rest.
+    Absent{"qwen3_next", {}, 512, 10, 512, 512, false, 0.001},
+    Absent{"qwen3_5_moe_text", {}, 256, 8, 512, 512, true, 0.001},
     Absent{"olmoe", {.max_position = 4096, .padding = 1, .eps = 1e-5}, 64, 8, 0, 0, false, 0.01},
 };
 const Absent& absent_of(const JsonObject& j) {
@@ -66,7 +69,7 @@ void read_windows(Config& c, const JsonObject& j) {
 // all.
 void read_layers(Config& c, const JsonObject& j) {
   c.sparse.assign(static_cast<std::size_t>(c.num_hidden_layers), true);
-  if (!c.model_type.starts_with("qwen")) return;
+  if (!c.model_type.starts_with("qwen") || c.model_type == "qwen3_5_moe_text") return;
   const std::int64_t step = j.positive_or("decoder_sparse_step", 1);
   for (std::int64_t i = 0; i < c.num_hidden_layers; ++i)
     c.sparse[static_cast<std::size_t>(i)] = (i + 1) % step == 0;
@@ -75,7 +78,11 @@ void read_layers(Config& c, const JsonObject& j) {
     if (0 <= i && i < c.num_hidden_layers) c.sparse[static_cast<std::size_t>(i)] = false;
 }
 
-void read_experts(Config& c, const JsonObject& j, const Absent& absent) {
+}  // namespace
+
+void read_experts(Config& c, const JsonObject& j) {
+  const Absent& absent = absent_of(j);
+  read_layers(c, j);
   const char* key = j.has("num_local_experts") ? "num_local_experts" : "num_experts";
   c.experts = j.integer_or(key, absent.experts, 1, std::int64_t{1} << 16);
   c.choices = j.positive_or("num_experts_per_tok", absent.choices);
@@ -87,23 +94,19 @@ void read_experts(Config& c, const JsonObject& j, const Absent& absent) {
   if (absent.shared_width > 0)
     c.shared_width =
         j.integer_or("shared_expert_intermediate_size", absent.shared_width, 1, decoder::kMaxSize);
-  c.normalised = absent.normalised || j.boolean_or("norm_topk_prob", false);
+  c.normalised = absent.normalised || j.boolean_or("norm_topk_prob", c.model_type == "qwen3_next");
   if (j.number_or("router_jitter_noise", 0) != 0)
     j.refuse("router_jitter_noise", "0: ft does not add noise to the inputs of routers");
   const double coefficient = j.number_or("router_aux_loss_coef", absent.coefficient);
   if (j.boolean_or("output_router_logits", false)) c.balance = static_cast<float>(coefficient);
 }
 
-}  // namespace
-
 Config read_config(const std::string& config_json) {
   const JsonObject j = JsonObject::read(config_json);
-  const Absent& absent = absent_of(j);
-  Config c{decoder::read_config(j, absent.usual)};
+  Config c{decoder::read_config(j, absent_of(j).usual)};
   read_attention(c, j);
   read_windows(c, j);
-  read_layers(c, j);
-  read_experts(c, j, absent);
+  read_experts(c, j);
   return c;
 }
 

@@ -1,4 +1,5 @@
-// The config.json of decoders with experts: Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE.
+// The config.json of decoders with experts: Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE; and the experts of
+// Qwen3-Next and Qwen3.5.
 #pragma once
 #include "models/decoder/config.h"
 
@@ -13,6 +14,8 @@ struct Config : decoder::Config {
   std::vector<bool> sparse;       // by layer: it has experts
 };
 
+// Reads the settings of the experts, for a family that reads the others itself.
+void read_experts(Config&, const JsonObject&);
 // Throws UserError (input) with the file and the key if a key is missing, wrong or not supported.
 Config read_config(const std::string& config_json);
 

@@ -56,7 +56,28 @@ TEST(ExpertTargets, QwensSharedExpertsKeepTheirNames) {
     EXPECT_FALSE(attached.single_experts);
     EXPECT_TRUE(std::ranges::count(attached.linears, "model.layers.0.mlp.shared_expert.up_proj") == 1);
     EXPECT_TRUE(std::ranges::count(attached.linears, "model.layers.1.mlp.up_proj") == 1);
+    EXPECT_TRUE(std::ranges::count(attached.linears, "model.layers.0.mlp.gate") == 0);
   }
+}
+
+// In Qwen3-Next the names mean the experts, not the shared expert; Qwen3.5's names are not converted.
+TEST(ExpertTargets, Qwen3NextAndQwen35) {
+  const LoraConfig next = converted("qwen3-next-moe", "all-linear");
+  EXPECT_EQ(std::get<Names>(next.target_modules),
+            (Names{"in_proj_ba", "in_proj_qkvz", "k_proj", "o_proj", "out_proj", "q_proj",
+                   "shared_expert_gate", "v_proj"}));
+  EXPECT_EQ(next.target_parameters, (Names{"down_proj", "gate.weight", "gate_up_proj"}));
+  const MadeModel made = model("qwen35-moe");
+  const Attached attached = attach(*made.model, converted("qwen35-moe", "all-linear"), DType::f32, {"lora."});
+  const auto count = [&](const char* name) {
+    return std::ranges::count(attached.linears, std::string("model.layers.1.") + name);
+  };
+  for (const char* name :
+       {"linear_attn.in_proj_qkv", "linear_attn.in_proj_z", "linear_attn.in_proj_b", "linear_attn.in_proj_a",
+        "linear_attn.out_proj", "mlp.shared_expert.down_proj", "mlp.shared_expert_gate"})
+    EXPECT_EQ(count(name), 1) << name;
+  EXPECT_EQ(count("mlp.gate"), 0);
+  EXPECT_TRUE(attached.experts.empty());
 }
 
 TEST(ExpertTargets, ListsAndExpressions) {

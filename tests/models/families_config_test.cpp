@@ -123,7 +123,47 @@ TEST(FamilyConfigs, Experts) {
   EXPECT_EQ(tensors(base("olmoe")).at("model.layers.0.mlp.gate.weight"), (Shape{64, 32}));
 }
 
+TEST(FamilyConfigs, Qwen3Next) {
+  Json next = base("qwen3_next");
+  next["num_experts"] = 3;
+  next["num_experts_per_tok"] = 2;
+  next["full_attention_interval"] = 2;
+  next["mlp_only_layers"] = {1};
+  const auto of_next = tensors(next);
+  EXPECT_EQ(of_next.at("model.layers.0.linear_attn.in_proj_qkvz.weight"), (Shape{12288, 32}));
+  EXPECT_EQ(of_next.at("model.layers.0.linear_attn.in_proj_ba.weight"), (Shape{64, 32}));
+  EXPECT_EQ(of_next.at("model.layers.0.linear_attn.conv1d.weight"), (Shape{8192, 1, 4}));
+  EXPECT_EQ(of_next.at("model.layers.0.mlp.experts.2.up_proj.weight"), (Shape{512, 32}));
+  EXPECT_EQ(of_next.at("model.layers.0.mlp.shared_expert_gate.weight"), (Shape{1, 32}));
+  EXPECT_EQ(of_next.at("model.layers.1.self_attn.q_proj.weight"), (Shape{2 * 4 * 256, 32}));
+  EXPECT_EQ(of_next.at("model.layers.1.mlp.up_proj.weight"), (Shape{48, 32}));
+}
+
+// The text model of a file with images has the same tensors as the text model alone.
+TEST(FamilyConfigs, Qwen35) {
+  Json text = base("qwen3_5_text");
+  text["layer_types"] = {"full_attention", "linear_attention"};
+  const auto alone = tensors(text);
+  EXPECT_EQ(alone.at("model.layers.1.linear_attn.in_proj_qkv.weight"), (Shape{8192, 32}));
+  EXPECT_EQ(alone.at("model.layers.1.linear_attn.in_proj_z.weight"), (Shape{4096, 32}));
+  EXPECT_EQ(alone.at("model.layers.1.linear_attn.A_log"), (Shape{32}));
+  EXPECT_EQ(alone.at("model.layers.1.linear_attn.norm.weight"), (Shape{128}));
+  EXPECT_FALSE(alone.contains("model.layers.0.linear_attn.A_log"));
+  const Json whole{{"model_type", "qwen3_5"}, {"text_config", text}, {"vision_config", {{"depth", 1}}}};
+  EXPECT_EQ(tensors(whole), alone);
+  EXPECT_TRUE(made(text).info.note.empty());
+  EXPECT_NE(made(whole).info.note.find("vision tower"), std::string::npos);
+}
+
 TEST(FamilyConfigs, UnsupportedKeysAreRefusedByName) {
+  EXPECT_EQ(refusal("qwen3_5_text", {{"linear_num_value_heads", 24}}),
+            "3 config.json: linear_num_value_heads must be a multiple of linear_num_key_heads (16), is 24");
+  EXPECT_EQ(refusal("qwen3_5_text", {{"layer_types", {"linear_attention", "sliding_attention"}}}),
+            "3 config.json: layer_types must be a list of linear_attention and full_attention, is "
+            "[\"linear_attention\",\"sliding_attention\"]");
+  EXPECT_EQ(
+      refusal("qwen3_5_text", {{"attn_output_gate", false}}),
+      "3 config.json: attn_output_gate must be true: the attention of these models has a gate, is false");
   EXPECT_EQ(refusal("opt", {{"layerdrop", 0.1}}),
             "3 config.json: layerdrop must be 0: ft drops no layers, is 0.1");
   EXPECT_EQ(refusal("opt", {{"activation_function", "tanh"}}),

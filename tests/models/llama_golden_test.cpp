@@ -44,7 +44,9 @@ TEST_P(Golden, LogitsAndGradientsF32) {
   for (const auto& [name, values] : want) {
     ASSERT_TRUE(got.gradients.contains(name)) << name;
     if (is_rounding(values, want)) continue;
-    EXPECT_LT(nmse(got.gradients.at(name), values), 1e-10) << name;
+    // A small difference of large sums: PyTorch's own f32 is off by 1.5e-7 (tests/golden/model_cases.py).
+    const bool decay = name.ends_with(".A_log") || name.ends_with(".dt_bias");
+    EXPECT_LT(nmse(got.gradients.at(name), values), decay ? 2e-9 : 1e-10) << name;
   }
 }
 

@@ -14,6 +14,7 @@
 #include "lora/attach.h"
 #include "models/registry.h"
 #include "tests/engine/files/temp_folder.h"
+#include "tests/models/golden_case.h"
 #include "tests/support/ranks.h"
 #include "tests/support/source.h"
 
@@ -359,6 +360,24 @@ TEST(SequencePart, UnsupportedHeadsAndLayersAreRefused) {
       refused(SequenceSharing::ring),
       "distributed.sequence_parallel_type is ring, and the model's attention_dropout is above 0; set the "
       "type to ulysses, or attention_dropout to 0 in config.json");
+}
+
+TEST(SequencePart, ModelsWithAStateAreRefused) {
+  const MadeModel made = make_model(test::GoldenCase("qwen35").model_folder() + "/config.json", DType::f32);
+  const auto said = [](const auto& run) {
+    try {
+      run();
+    } catch (const UserError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(
+      said([&] { made.model->share_rows(2, SequenceSharing::ring); }),
+      "distributed.sequence_parallel_size is 2: ranks cannot share the rows of model.layers.0.linear_attn, "
+      "whose state passes from row to row, yet; leave it out");
+  EXPECT_NE(said([&] { made.model->drop_tokens({1}, false, 4); }).find("pass a state from token to token"),
+            std::string::npos);
 }
 
 }  // namespace

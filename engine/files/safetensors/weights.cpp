@@ -86,14 +86,26 @@ void ModelFolder::read_index(const std::string& index) {
 
 void ModelFolder::name_as(const StoredNames& as) {
   std::erase_if(entries_, [&](const auto& e) {
-    return std::ranges::any_of(as.skip, [&](const std::string& end) { return e.first.ends_with(end); });
+    return std::ranges::any_of(as.skip, [&](const std::string& end) { return e.first.ends_with(end); }) ||
+           std::ranges::any_of(as.others,
+                               [&](const std::string& begin) { return e.first.starts_with(begin); });
   });
+  if (!as.nested.empty()) leave_out(as.prefix, as.nested);
   if (std::ranges::any_of(entries_, [&](const auto& e) { return e.first.starts_with(as.prefix); }))
     return take_apart(as.stacks);
   std::map<std::string, Entry> named;
   for (const auto& [name, entry] : entries_) named[name == as.head ? name : as.prefix + name] = entry;
   entries_ = std::move(named);
   take_apart(as.stacks);
+}
+
+void ModelFolder::leave_out(const std::string& prefix, const std::string& nested) {
+  std::map<std::string, Entry> named;
+  for (const auto& [name, entry] : entries_) {
+    const bool there = name.starts_with(prefix + nested);
+    named[there ? prefix + name.substr(prefix.size() + nested.size()) : name] = entry;
+  }
+  entries_ = std::move(named);
 }
 
 void ModelFolder::take_apart(const std::vector<StoredStack>& stacks) {

@@ -47,6 +47,8 @@ struct StoredNames {
   std::string head;    // lm_head.weight
   std::vector<std::string> skip;  // ends of names that are not weights: masks, tables
   std::vector<StoredStack> stacks = {};
+  std::string nested = {};  // part of names, after the prefix, that is left out: "language_model."
+  std::vector<std::string> others = {};  // beginnings of names of other models in the same files
 };
 
 // model.safetensors, or the files that model.safetensors.index.json names.
@@ -72,6 +74,7 @@ class ModelFolder : public WeightSource {
     std::int64_t first = 0;                // index of the element at which a stack's matrix begins
     std::vector<std::int64_t> shape = {};  // of the matrix; empty: the tensor is not a stack
   };
+  void leave_out(const std::string& prefix, const std::string& nested);
   void take_apart(const std::vector<StoredStack>&);
   void read_index(const std::string& index);
   const Entry& at(const std::string& name) const;

@@ -166,6 +166,17 @@ Scores SelfAttention::scores(const Ctx& c, std::int64_t from_head) const {
   return s;
 }
 
+Tensor SelfAttention::half_of_heads(const Tensor& wide, std::int64_t which) const {
+  const std::int64_t D = heads.width;
+  return wide.view({wide.numel() / (2 * D), 2 * D}).columns(which * D, (which + 1) * D);
+}
+
+// y = sigmoid(gate) attended
+void SelfAttention::gate(Ctx& c, Tensor y, const Saved& s) const {
+  c.ops.enter(name());
+  c.ops.run(op::Gated{.f = Activation::sigmoid, .y = y, .gate = s.gate, .up = s.y});
+}
+
 // Makes queries, keys and values, before norms and rotation.
 void SelfAttention::project(Ctx& c, Saved& s, Tensor x, Arena& room) const {
   const std::int64_t rows = x.rows(), D = heads.width, queries = heads.query * D, keys = heads.key_value * D;
@@ -181,8 +192,15 @@ void SelfAttention::project(Ctx& c, Saved& s, Tensor x, Arena& room) const {
       s.q_statistics = q_norm->take_statistics(c.saved, s.q.numel() / q_norm->width());
       s.k_statistics = k_norm->take_statistics(c.saved, s.k.numel() / k_norm->width());
     }
-    s.u = forward_all(c, {{q_proj, q_norm ? s.q_raw : s.q}, {k_proj, k_norm ? s.k_raw : s.k}, {v_proj, s.v}},
-                      x);
+    const Tensor q = q_norm ? s.q_raw : s.q;
+    Scope scratch(c.scratch);
+    const Tensor wide = gated ? c.scratch.take({rows, 2 * queries}, c.dtype) : q;
+    s.u = forward_all(c, {{q_proj, wide}, {k_proj, k_norm ? s.k_raw : s.k}, {v_proj, s.v}}, x);
+    if (!gated) return;
+    s.gate = kept(queries);
+    std::int64_t which = 0;
+    for (const Tensor& t : {q, s.gate})
+      c.ops.run(op::Cast{.y = t.view({rows * heads.query, D}), .x = half_of_heads(wide, which++)});
     return;
   }
   if (!by_heads) {
@@ -237,7 +255,9 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   p.rotate(c, s.k, D, rotation, 1);
   s.y = dense(heads.query);
   attend_any(c, s, p);
-  s.o_u = o_proj.forward(c, y, s.y, residual);
+  const Tensor out = gated ? c.scratch.take(s.y.shape, c.dtype) : s.y;
+  if (gated) gate(c, out, s);
+  s.o_u = o_proj.forward(c, y, out, residual);
   return s;
 }
 
@@ -252,13 +272,25 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
   Tensor dq = parts ? all.columns(0, keys) : dense(heads.query),
          dk = parts ? all.columns(keys, values) : dense(heads.key_value),
          dv = parts ? all.columns(values, all.cols()) : dense(heads.key_value);
+  const Tensor wide = gated ? dense(2 * heads.query) : Tensor{};  // gradients of queries and gates
   {
     Scope inner(c.scratch);
-    Tensor da = dense(heads.query);
+    Tensor da = dense(heads.query), out = gated ? dense(heads.query) : s.y;
+    if (gated) gate(c, out, s);
     Sum sum(c.ops, da);
-    o_proj.backward(c, sum, dy, s.y, s.o_u);
+    o_proj.backward(c, sum, dy, out, s.o_u);
     sum.run();
     c.ops.enter(name());
+    if (gated) {
+      const auto by_head = [&](const Tensor& t) { return t.view({rows * heads.query, D}); };
+      c.ops.run(op::GatedGrad{.f = Activation::sigmoid,
+                              .dgate = half_of_heads(wide, 1),
+                              .dup = by_head(out),
+                              .dy = by_head(da),
+                              .gate = by_head(s.gate),
+                              .up = by_head(s.y)});
+      da = out;
+    }
     attend_any_back(c, dq, dk, dv, da, s, p);
   }
   p.rotate(c, dq, D, rotation, -1);
@@ -272,6 +304,10 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     };
     through(*q_norm, dq, s.q_raw, s.q_statistics);
     through(*k_norm, dk, s.k_raw, s.k_statistics);
+  }
+  if (gated) {
+    c.ops.run(op::Cast{.y = half_of_heads(wide, 0), .x = dq.view({rows * heads.query, D})});
+    dq = wide;
   }
   projected_back(c, dx, dq, dk, dv, all, x, s);
 }

@@ -1,6 +1,6 @@
 // Causal self-attention with grouped queries (Ainslie et al. 2023); optionally biases, norms of the queries
-// and keys (Qwen3), a sliding window, a cap of the scores (Gemma 2), dropout of the probabilities, and one
-// linear that makes queries, keys and values.
+// and keys (Qwen3), a sliding window, a cap of the scores (Gemma 2), dropout of the probabilities, one linear
+// that makes queries, keys and values, and gates of the results (Qwen3-Next).
 #pragma once
 #include <optional>
 
@@ -17,6 +17,9 @@ struct SelfAttention {
   // Layout of a fused q_proj's output: true: query, key and value of one head after another; false: all
   // queries, then all keys, then all values.
   bool by_heads = false;
+  // True: q_proj makes for one head after another its query and its gate. The results are multiplied by
+  // sigmoid(gate) before o_proj.
+  bool gated = false;
   // norm heads one by one or full rows, by their width
   std::optional<Norm> q_norm, k_norm;
   Heads heads{};
@@ -32,6 +35,7 @@ struct SelfAttention {
     Tensor q, k, v;                     // (rows, H D), (rows, KV D) twice; q and k rotated
     Tensor q_raw, k_raw;                // before norm and rotation; only with norms
     Tensor q_statistics, k_statistics;  // of the norms
+    Tensor gate;                        // (rows, H D); only if gated
     Tensor y, lse;                      // attended (rows, H D); (H, rows) f32
     // Only where ranks exchange rows for heads: y of all ranks' rows for this rank's heads. q, k, v and lse
     // then have these rows and heads too. In a ring, lse has the shape that RingAttention describes.
@@ -60,6 +64,9 @@ struct SelfAttention {
   void project(Ctx&, Saved&, Tensor x, Arena& room) const;
   void projected_back(Ctx&, Tensor dx, Tensor dq, Tensor dk, Tensor dv, Tensor all, Tensor x,
                       const Saved&) const;
+  // A part of each head's 2 D columns in q_proj's output: queries (0) or gates (1).
+  Tensor half_of_heads(const Tensor& wide, std::int64_t which) const;
+  void gate(Ctx&, Tensor y, const Saved&) const;
   Mask mask(const Positions& p) const {
     return {p.shared ? p.shared.starts : p.starts, true, window, {}, p.blocks};
   }

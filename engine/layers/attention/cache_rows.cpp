@@ -20,6 +20,8 @@ CacheRows::CacheRows(const Continuation& next, const KvCacheShape& shape) {
       rows.push_back(slot + past + t);
       first.push_back(slot);
       count.push_back(past + t + 1);
+      this->slot.push_back(next.slots[i]);
+      this->past.push_back(past);
     }
     last.push_back(to - 1);
     longest = std::max<std::int64_t>(longest, past + to - from);
@@ -37,9 +39,12 @@ CacheRows::CacheRows(const Continuation& next, const KvCacheShape& shape) {
 
 void copy_slot(Ops& ops, const KvCache& cache, std::int32_t from, std::int32_t to, std::int64_t tokens) {
   const std::int64_t source = from * cache.shape.capacity, target = to * cache.shape.capacity;
-  for (const KvCache::Layer& layer : cache.layers)
+  for (const KvCache::Layer& layer : cache.layers) {
     for (const Tensor& t : {layer.k, layer.v})
       if (t) ops.copy(t.slice(target, target + tokens), t.slice(source, source + tokens));
+    for (const Tensor& t : {layer.inputs, layer.state})
+      if (t) ops.copy(t.slice(to, to + 1), t.slice(from, from + 1));
+  }
 }
 
 }  // namespace ft

@@ -8,6 +8,7 @@ namespace ft {
 struct CacheRows {
   std::vector<std::int32_t> rows, first, count;    // (new tokens) see CachedRows and KeyRanges
   std::vector<std::int32_t> source, source_count;  // the same for the sources; encoder-decoders only
+  std::vector<std::int32_t> slot, past;            // (new tokens) see engine/ops/recurrent.h
   std::vector<std::int32_t> last;                  // rows whose logits are wanted; see Continuation
   std::int64_t longest = 0;                        // tokens of the longest sequence, new ones included
   bool fresh = true;                               // no slot holds earlier tokens

@@ -1,8 +1,8 @@
 // Keys and values of earlier tokens, so that generation computes every token once (Pope et al., "Efficiently
 // scaling transformer inference", 2022). A cache has `slots` places for one sequence each. In every layer a
 // sequence's tokens are in the `capacity` rows of its slot, in order, with all key heads next to each other.
-// For an encoder-decoder a cache also has `sources` places for one source each, whose keys and values the
-// decoder's cross-attention reads.
+// A layer with a state of constant size keeps that instead. For an encoder-decoder a cache also has `sources`
+// places for one source each, whose keys and values the decoder's cross-attention reads.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -30,7 +30,9 @@ struct GenerationShape {
 
 struct KvCache {
   struct Layer {
-    Tensor k, v;  // (slots * capacity, KV D); keys are rotated. Empty: on another stage of a pipeline
+    Tensor k = {},
+           v = {};  // (slots * capacity, KV D); keys are rotated. Empty: on another stage of a pipeline
+    Tensor inputs = {}, state = {};  // (slots, ...) of a DeltaNet, which has no keys and values
   };
   KvCacheShape shape;
   std::vector<Layer> layers;
@@ -64,24 +66,32 @@ struct Sources {
 // Cache rows that a pass over a Continuation gives to the attention of every layer.
 struct CachedRows {
   const KvCache* cache;
-  Tensor rows;       // (rows) i32: row of a layer's cache for each new token's key and value
-  KeyRanges ranges;  // rows that each new token sees there, itself included, without a window
-  bool fresh;        // no earlier tokens: attention need not read the cache
+  Tensor rows;                  // (rows) i32: row of a layer's cache for each new token's key and value
+  KeyRanges ranges;             // rows that each new token sees there, itself included, without a window
+  bool fresh;                   // no earlier tokens: attention need not read the cache
+  Tensor slot = {}, past = {};  // (rows) i32, see engine/ops/recurrent.h; only for models with such layers
 };
 
-// Copies the first `tokens` tokens of one slot to another.
+// Copies the first `tokens` tokens of one slot to another. A state is copied completely.
 void copy_slot(Ops&, const KvCache&, std::int32_t from, std::int32_t to, std::int64_t tokens);
+
+// Takes memory for the keys and values of so many tokens.
+inline KvCache::Layer take_keys(Arena& arena, std::int64_t tokens, std::int64_t key_columns, DType dtype) {
+  return {.k = arena.take({tokens, key_columns}, dtype), .v = arena.take({tokens, key_columns}, dtype)};
+}
+
+inline void require_cache_size(const KvCacheShape& shape) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  require(shape.slots * shape.capacity < kMost && shape.sources * shape.source_capacity < kMost,
+          "a cache of more than 2^31 tokens");
+}
 
 // Memory for `layers` layers of `key_columns` = KV D columns each.
 inline KvCache take_kv_cache(Arena& arena, KvCacheShape shape, std::size_t layers, std::int64_t key_columns,
                              DType dtype) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
-  require(shape.slots * shape.capacity < kMost && shape.sources * shape.source_capacity < kMost,
-          "a cache of more than 2^31 tokens");
+  require_cache_size(shape);
   KvCache cache{shape, {}, {}};
-  const auto take = [&](std::int64_t rows) {
-    return KvCache::Layer{arena.take({rows, key_columns}, dtype), arena.take({rows, key_columns}, dtype)};
-  };
+  const auto take = [&](std::int64_t rows) { return take_keys(arena, rows, key_columns, dtype); };
   for (std::size_t i = 0; i < layers; ++i) {
     cache.layers.push_back(take(shape.slots * shape.capacity));
     if (shape.sources > 0) cache.memory.push_back(take(shape.sources * shape.source_capacity));

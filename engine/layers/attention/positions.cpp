@@ -4,6 +4,13 @@
 
 namespace ft {
 
+std::vector<std::int32_t> first_rows(std::span<const std::int32_t> starts) {
+  std::vector<std::int32_t> first;
+  for (std::size_t i = 0; i + 1 < starts.size(); ++i)
+    first.resize(static_cast<std::size_t>(starts[i + 1]), starts[i]);
+  return first;
+}
+
 void Positions::rotate(Ctx& c, Tensor x, std::int64_t width, Rotation by, float sign) const {
   if (by == Rotation::none || !cos) return;
   const bool local = by == Rotation::local;

@@ -13,6 +13,9 @@ namespace ft {
 // The table that rotates queries and keys.
 enum class Rotation : std::uint8_t { none, usual, local };
 
+// Returns for each row the first row of its sequence.
+std::vector<std::int32_t> first_rows(std::span<const std::int32_t> starts);
+
 struct Positions {
   Tensor positions;                           // (rows) i32
   Tensor cos, sin;                            // rotary: (positions, R / 2) f32; empty: nothing is rotated
@@ -24,6 +27,9 @@ struct Positions {
   const RouterStatistics* routers = nullptr;  // statistics that layers with experts fill; null: none
   Communicator* parts = nullptr;              // ranks that have other rows of the sequences; null: none
   SequenceSharing sharing = SequenceSharing::ulysses;  // way in which they attend
+  // (rows) i32: first row of each row's sequence, for recurrent layers; with shared rows, for the rows of the
+  // complete sequences
+  Tensor first = {};
 
   // Positions of the picked rows, which keep their values.
   Positions of(Ctx& c, const PickedRows& picked) const {

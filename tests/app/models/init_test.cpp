@@ -2,6 +2,7 @@
 // created.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -127,6 +128,31 @@ TEST_F(Init, TheSeedIsTheModel) {
   }
 }
 
+// The text model of a configuration with images: rates of decay between 0.01 and 16, norms that count from 1,
+// and a configuration of the text model alone.
+TEST_F(Init, Qwen35) {
+  Json text = small({{"model_type", "qwen3_5_text"},
+                     {"layer_types", {"linear_attention"}},
+                     {"num_key_value_heads", 2},
+                     {"linear_num_key_heads", 2},
+                     {"linear_num_value_heads", 64},
+                     {"linear_key_head_dim", 4},
+                     {"linear_value_head_dim", 4}});
+  make({{"model_type", "qwen3_5"}, {"text_config", text}, {"vision_config", {{"depth", 1}}}}, "out");
+  const SafetensorsFile file = weights("out");
+  const std::string net = "model.layers.0.linear_attn.";
+  const std::vector<float> rates = values(file, net + "A_log");
+  for (const float v : rates) EXPECT_TRUE(std::log(0.01f) <= v && v <= std::log(16.0f)) << v;
+  EXPECT_GT(*std::ranges::max_element(rates), std::log(8.0f));
+  EXPECT_LT(*std::ranges::min_element(rates), std::log(4.0f));
+  EXPECT_EQ(values(file, net + "dt_bias"), std::vector<float>(64, 1));
+  EXPECT_EQ(values(file, net + "norm.weight"), std::vector<float>(4, 1));
+  EXPECT_EQ(values(file, "model.norm.weight"), std::vector<float>(8, 0));
+  const Json config = read_json(folder / "out/config.json");
+  EXPECT_EQ(config["model_type"], "qwen3_5_text");
+  EXPECT_EQ(config["architectures"], Json({"Qwen3_5ForCausalLM"}));
+}
+
 // Every matrix has the mean, deviation and tails of a normal distribution; no two matrices are equal.
 TEST_F(Init, MatricesAreNormal) {
   make(small({{"vocab_size", 1001},
@@ -247,7 +273,7 @@ TEST_F(Init, KindsAreNamed) {
       refused({{"model_type", "falcon"}}),
       "3 config.json: falcon models are not supported; supported are llama, mistral, qwen2, qwen3, gemma2, "
       "gemma3_text, phi3, granite, olmo2, smollm3, opt, gpt2, gpt_neox, mixtral, qwen2_moe, qwen3_moe, "
-      "olmoe, "
+      "olmoe, qwen3_next, qwen3_5_text, qwen3_5, qwen3_5_moe_text, qwen3_5_moe, "
       "t5, mt5 (model_type)");
   EXPECT_EQ(refused({{"model_type", nullptr}}), "3 config.json: has no model_type; it must be a string");
   const std::string types = " must be one of float32, bfloat16, float16 (--dtype sets another), is ";

@@ -17,6 +17,7 @@ struct Case {
   std::int64_t window = 0;
   bool norms = false, wants_dx = true, rotates = true;
   bool wide = false;  // norms over all heads at once
+  bool gated = false;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -31,6 +32,10 @@ const Case kCases[] = {
     {"First", kTrained, {4, 2, kHead}, {0, 5}, 0, false, false},
     {"Unrotated", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, false, true, false},
     {"NormsOverAllHeads", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, true},
+    {"Gated", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, false, true},
+    {"GatedWithoutNorms", kTrained, {2, 2, kHead}, {0, 3, 4}, 0, false, true, true, false, true},
+    {"GatedAdapters", kAdapter, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, false, true},
+    {"GatedFrozen", {}, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, false, true},
     {"OneToken", kTrained, {4, 2, kHead}, {0, 1}},
     {"Frozen", {}},
     {"FrozenWithNorms", {}, {4, 2, kHead}, {0, 3, 4, 9}, 0, true},
@@ -41,7 +46,8 @@ const Case kCases[] = {
 SelfAttention make(const Case& t, DType dtype) {
   SelfAttention a;
   const std::int64_t query = t.heads.query * kHead, key = t.heads.key_value * kHead;
-  a.q_proj = linear("q", kWidth, query, t.form, dtype);
+  a.gated = t.gated;
+  a.q_proj = linear("q", kWidth, t.gated ? 2 * query : query, t.form, dtype);
   a.k_proj = linear("k", kWidth, key, t.form, dtype);
   a.v_proj = linear("v", kWidth, key, t.form, dtype);
   a.o_proj = linear("o", query, kWidth, t.form, dtype);
@@ -95,7 +101,11 @@ Values<V> expected(const Named<V>& in, const Case& t, const Angles& angles, cons
   const auto project = [&](const char* name) {
     return reference::linear(in, name, in.at("x"), rows, lora_of(t.form, c));
   };
-  Values<V> q = project("q"), k = project("k"), y, lse;
+  Values<V> q = project("q"), k = project("k"), y, lse, gates;
+  for (const Values<V> both = q; t.gated && gates.empty();) {  // each head's query, then its gate
+    q.clear();
+    for (std::size_t at = 0; at < both.size(); ++at) (at / kHead % 2 == 0 ? q : gates).push_back(both[at]);
+  }
   if (t.norms) {
     q = reference::rms_norm(q, in.at("q_norm.weight"), kEps);
     k = reference::rms_norm(k, in.at("k_norm.weight"), kEps);
@@ -103,6 +113,7 @@ Values<V> expected(const Named<V>& in, const Case& t, const Angles& angles, cons
   const reference::Attention attention{t.heads, t.starts, true, t.window, double(0.6f)};
   const auto turned = [&](const Values<V>& x) { return t.rotates ? angles.rotate(x) : x; };
   attention.forward(y, lse, turned(q), turned(k), project("v"));
+  for (std::size_t i = 0; i < gates.size(); ++i) y[i] *= reference::activate(Activation::sigmoid, gates[i]);
   return reference::add(reference::linear(in, "o", y, rows, lora_of(t.form, c)), in.at("residual"));
 }
 
