@@ -17,7 +17,7 @@ constexpr const char* kOriginal = ".original_module.weight";
 constexpr const char* kTokens = ".token_adapter.trainable_tokens_delta";
 constexpr const char* kBelowTokens = ".token_adapter.base_layer.weight";
 
-// Appends the names that an adapter has if it was trained on a model of which the text model is a part.
+// Appends the names in an adapter of a model with images, which has the text model inside it.
 std::vector<std::string> with_nested(std::vector<std::string> names) {
   const std::string model = std::string(kPeftPrefix) + "model.";
   for (std::size_t i = 0, own = names.size(); i < own; ++i)

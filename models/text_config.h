@@ -10,7 +10,7 @@ namespace ft {
 // Returns the settings of the text model: text_config, or the configuration itself if it has none.
 JsonObject text_settings(const JsonObject& config);
 
-// Returns the configuration of the text model alone, with which its weights form a model of their own.
+// Returns the configuration of a model that has only the text model's weights.
 // architecture: its class in transformers.
 Json text_alone(const Json& config, const std::string& architecture);
 

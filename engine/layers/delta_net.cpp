@@ -52,7 +52,7 @@ std::vector<std::int32_t> DeltaNet::order_of_columns() const {
   return order;
 }
 
-// The same for beta_proj's output.
+// Columns of beta_proj's output in the order numbers of beta_proj, numbers of decay_proj.
 std::vector<std::int32_t> DeltaNet::order_of_numbers() const {
   const std::int64_t group = heads.values / heads.keys;
   std::vector<std::int32_t> order;

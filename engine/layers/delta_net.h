@@ -11,9 +11,9 @@ namespace ft {
 
 struct DeltaNet {
   // in_proj makes queries, keys and values of all heads; gate_proj the gates of the results; beta_proj and
-  // decay_proj a number for each value head. With `by_heads` gate_proj and decay_proj are empty: in_proj
-  // makes for one key head after another its query, its key, its values and their gates, and beta_proj for one
-  // key head after another the numbers of beta_proj and of decay_proj.
+  // decay_proj a number for each value head. With `by_heads` gate_proj and decay_proj are empty: in_proj then
+  // makes, for one key head after another, its query, its key, its values and their gates; and beta_proj
+  // makes the numbers of beta_proj and of decay_proj.
   Linear in_proj, gate_proj, beta_proj, decay_proj, out_proj;
   bool by_heads = false;
   Parameter conv;            // (columns, 1, taps)

@@ -1,5 +1,5 @@
-// The gated delta rule in chunks (Yang et al., "Parallelizing linear transformers with the delta rule", 2024),
-// shared by all backends. With S the state before a chunk, s_i the sum of g up to row i, and
+// The gated delta rule in chunks, shared by all backends (Yang et al., "Parallelizing linear transformers
+// with the delta rule", 2024). With S the state before a chunk, s_i the sum of g up to row i, and
 //   A_ij = beta_i k_i k_j e^(s_i - s_j) for j < i,  P_ij = q_i k_j e^(s_i - s_j) for j <= i,
 // the rows d_i of the rule solve (I + A) D = R, R_i = beta_i (v_i - e^s_i S^T k_i), and
 //   o_i = e^s_i S^T q_i + (P D)_i,  S <- e^s_L S + sum over i of k_i e^(s_L - s_i) d_i^T.

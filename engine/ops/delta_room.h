@@ -41,7 +41,7 @@ struct DeltaRoom {
   std::int64_t elements = 0;
 };
 
-// Lays the matrices out from `at` on; gradient: with those of the gradient.
+// Lays the matrices out from `at` on. gradient: adds the matrices for the gradient.
 FT_HD inline DeltaRoom delta_room(const DeltaHeads& h, float* at, bool gradient) {
   DeltaRoom m;
   float* const begin = at;

@@ -1,5 +1,5 @@
-// Qwen3-Next and Qwen3.5: three of four layers have a gated delta net in place of attention, and attention has a
-// gate. Norms count their weights from 1.
+// Qwen3-Next and Qwen3.5: three of four layers have a gated delta net in place of attention, and attention
+// has a gate. Norms count their weights from 1.
 #pragma once
 #include "models/family.h"
 

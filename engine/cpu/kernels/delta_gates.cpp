@@ -17,7 +17,7 @@ void gates(const op::DeltaGates& op, Team& team) {
   });
 }
 
-// One item is a head, which adds up its rows in order.
+// An item is a head; its rows are added up in order.
 template <class T>
 void gates_back(const op::DeltaGatesGrad& op, Team& team) {
   const View da = view_of(op.da), db = view_of(op.db), a = view_of(op.a), b = view_of(op.b);

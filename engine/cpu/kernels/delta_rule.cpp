@@ -26,7 +26,7 @@ void product_tile(float* y, i64 ldy, const float* a, i64 row, i64 column, const 
     for (int v = 0; v < kVecs; ++v) store(y + r * ldy + v * kLanes, sum[r][v]);
 }
 
-// The same for m rows.
+// Computes product_tile for m rows.
 template <int kVecs>
 void product_rows(float* y, i64 ldy, i64 m, const DeltaLeft& a, const float* b, i64 ldb, i64 depth,
                   bool add) {

@@ -45,8 +45,8 @@ double slope(std::vector<Values<Complex>> inputs, std::size_t which, std::size_t
   return sum;
 }
 
-// Expects some of the elements of a gradient, at most 13, to be the reference's, which is computed once for all
-// targets: the inputs are the same numbers for all of them.
+// Expects at most 13 elements of a gradient to be the reference's, which is computed once for all targets:
+// they have the same inputs.
 template <class F>
 void expect_gradient(const std::string& of, const std::vector<double>& got,
                      const std::vector<Values<Complex>>& inputs, std::size_t which, const Values<double>& dy,
@@ -224,7 +224,7 @@ TEST(DeltaRule, GradientsAreTheComplexStep) {
   });
 }
 
-// Tokens that come one by one, in a slot, give what they give all at once.
+// Passes of one token, in a slot, give the results of one pass with all tokens.
 TEST(DeltaRule, GoesOnFromItsMemory) {
   const DeltaHeads h{2, 4, 8, 6};
   constexpr std::int64_t kRows = 80;

@@ -93,8 +93,7 @@ TEST(CudaRecurrent, DeltaGates) {
   });
 }
 
-// The values that tests compare: the memory that an operation works in is not among them, so it comes from the
-// device itself.
+// Memory that an operation works in. It comes from the device, because its values are not compared.
 Tensor room(Ops& ops, std::vector<Buffer>& buffers, std::int64_t rows, std::int64_t cols) {
   buffers.push_back(ops.allocate(rows * cols * size_of(DType::f32)));
   return {buffers.back().get(), DType::f32, {rows, cols}};
