@@ -8,7 +8,7 @@ from pathlib import Path
 
 FILE, FUNCTION, COLUMNS, SOFT = 500, 80, 110, 300
 PAGE, PAGE_COLUMNS = 400, 120
-REFERENCE = ("docs/config.md", "docs/import.md")  # may be longer: they have a line for each setting or key
+REFERENCE = ("docs/config.md", "docs/import.md", "CHANGELOG.md")  # may be longer: a line for each setting, key or change
 PARAMETERS, MANY_PARAMETERS = 7, 23  # functions that may have more
 CONDITIONALS = 10                    # #if and the like: what only one of several compilers can read
 ENVIRONMENT = "engine/core/environment.cpp"
