@@ -12,20 +12,21 @@ CacheRows::CacheRows(const Continuation& next, const KvCacheShape& shape) {
               next.source_lengths.size() == sources,
           "extend: starts, slots, past and sources of different lengths");
   for (std::size_t i = 0; i < n; ++i) {
-    const std::int32_t from = next.starts[i], to = next.starts[i + 1], past = next.past[i];
-    require(from < to && past >= 0 && past + (to - from) <= shape.capacity, "extend: a slot is too small");
+    const std::int32_t from = next.starts[i], to = next.starts[i + 1], before = next.past[i];
+    require(from < to && before >= 0 && before + (to - from) <= shape.capacity,
+            "extend: a slot is too small");
     require(next.slots[i] >= 0 && next.slots[i] < shape.slots, "extend: a slot that is not there");
-    const auto slot = static_cast<std::int32_t>(next.slots[i] * shape.capacity);
+    const auto begin = static_cast<std::int32_t>(next.slots[i] * shape.capacity);
     for (std::int32_t t = 0; t < to - from; ++t) {
-      rows.push_back(slot + past + t);
-      first.push_back(slot);
-      count.push_back(past + t + 1);
-      this->slot.push_back(next.slots[i]);
-      this->past.push_back(past);
+      rows.push_back(begin + before + t);
+      first.push_back(begin);
+      count.push_back(before + t + 1);
+      slot.push_back(next.slots[i]);
+      past.push_back(before);
     }
     last.push_back(to - 1);
-    longest = std::max<std::int64_t>(longest, past + to - from);
-    fresh = fresh && past == 0;
+    longest = std::max<std::int64_t>(longest, before + to - from);
+    fresh = fresh && before == 0;
     if (sources == 0) continue;
     require(next.sources[i] >= 0 && next.sources[i] < shape.sources && next.source_lengths[i] >= 1 &&
                 next.source_lengths[i] <= shape.source_capacity,
