@@ -51,6 +51,10 @@ std::optional<FourBitPlan> stored_four_bit_plan(const std::string& config_json) 
   if (!book) j.refuse("bnb_4bit_quant_type", "nf4 or fp4");
   FourBitPlan plan{{*book, 64, j.boolean_or("bnb_4bit_use_double_quant", false)}, {"lm_head"}, true};
   if (j.has("llm_int8_skip_modules")) plan.skip = j.texts("llm_int8_skip_modules");
+  // A file of a model that has other parts names the text model's modules inside it.
+  constexpr std::string_view kNested = "model.language_model.";
+  for (std::string& name : plan.skip)
+    if (name.starts_with(kNested)) name = "model." + name.substr(kNested.size());
   return plan;
 }
 

@@ -63,8 +63,8 @@ std::vector<double> read_factors(const JsonObject& j, const char* key, std::int6
 // Reads LongRoPE (Ding et al. 2024), with Phi-3's keys.
 void read_longrope(Rope& r, const JsonObject& j) {
   r.type = Rope::Type::longrope;
-  r.short_factors = read_factors(j, "short_factor", r.head_dim / 2);
-  r.long_factors = read_factors(j, "long_factor", r.head_dim / 2);
+  r.short_factors = read_factors(j, "short_factor", (r.head_dim + 1) / 2);
+  r.long_factors = read_factors(j, "long_factor", (r.head_dim + 1) / 2);
   if (r.original_max_position == 0)
     r.original_max_position =
         j.positive_number_or("original_max_position_embeddings", static_cast<double>(r.max_position));
@@ -127,8 +127,9 @@ Rope read_rope(const JsonObject& j, std::int64_t head_dim, std::int64_t max_posi
   if (there) {
     r.theta = p.positive_number_or("rope_theta", r.theta);
     part = p.positive_number_or("partial_rotary_factor", part);
-    if (part > 1 || (part < 1 && !usual.parts)) p.refuse("partial_rotary_factor", "1");
   }
+  if (part > 1 || (part < 1 && !usual.parts))
+    (there ? p : j).refuse(there ? "partial_rotary_factor" : usual.part_key, usual.parts ? "at most 1" : "1");
   r.head_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * part);
   if (usual.odd ? r.head_dim < 1 : r.head_dim < 2 || r.head_dim % 2 != 0)
     j.refuse(usual.part_key, "a part of a head that is a whole number of pairs");

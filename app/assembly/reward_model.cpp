@@ -33,8 +33,13 @@ std::optional<std::int32_t> token(const Json& config, const char* key) {
 void make_reward_model(MadeModel& made) {
   require_family(ObjectiveConfig(&objectives::kReward), made.info.decoder.has_value());
   made.model->vocabulary().score_instead();
+  if (made.info.model_type.starts_with("qwen3_5_moe"))
+    throw UserError(Exit::config,
+                    "objective.type: transformers has no Qwen3.5 with experts that gives scores");
   std::string& name = made.info.architecture;
-  name = name.substr(0, std::min(name.find("For"), name.find("LMHead"))) + "ForSequenceClassification";
+  std::string stem = name.substr(0, std::min(name.find("For"), name.find("LMHead")));
+  if (stem == "Qwen3_5") stem += "Text";  // the name without it is that of the model with images
+  name = stem + "ForSequenceClassification";
   made.info.head = "score";
   made.info.never_quantized.emplace_back("score");
   made.info.tied_head = false;

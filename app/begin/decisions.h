@@ -1,5 +1,6 @@
 // Chooses the settings of a run from facts. The result depends on the arguments only.
 #pragma once
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 

@@ -41,9 +41,17 @@ std::int64_t length_of_sample(const Dataset& data, std::int64_t i) {
   return static_cast<std::int64_t>(length);
 }
 
+// Returns the tokens of the answer of sample i; in a pair, of the longer one.
+std::int64_t length_of_target(const Dataset& data, std::int64_t i) {
+  std::size_t length = data[i].labels.size();
+  if (data.kind() == RowKind::pair) length = std::max(length, data.rejected(i).labels.size());
+  return static_cast<std::int64_t>(length);
+}
+
 // Returns the settings with which all of the training data is read uncut.
 DataConfig uncut(DataConfig data, bool encoder_decoder) {
   data.eval_datasets.clear();
+  for (DatasetConfig& set : data.datasets) set.weight = 1;  // rows are held out of those that are stored
   data.val_set_size = 0;
   data.packing = data.pad_to_max_length = false;
   if (encoder_decoder)
@@ -100,7 +108,7 @@ void add_data_facts(BeginFacts& f, RunConfig config, Screen& screen) {
   std::vector<std::int64_t> lengths, targets;
   for (std::int64_t i = 0; i < data.size(); ++i) {
     lengths.push_back(length_of_sample(data, i));
-    if (f.encoder_decoder) targets.push_back(std::ssize(data[i].labels));
+    if (f.encoder_decoder) targets.push_back(length_of_target(data, i));
   }
   f.samples = data.size();
   f.lengths = length_facts(std::move(lengths));

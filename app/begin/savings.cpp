@@ -75,7 +75,7 @@ std::vector<Decision> fit_decisions(const Decide& decide, bool several_ranks,
     const RunConfig config = settings(decisions);
     if (!room) room = room_of(config);
     total = planned(config, nullptr, *room).plan.memory.total;
-    return total <= room->there - left_free(device_of(config), room->there);
+    return room->there == 0 || total <= room->there - left_free(device_of(config), room->there);
   };
   std::vector<Decision> decisions = fewest_savings(decide, several_ranks, fits);
   if (room->there > 0 && total > room->there) refuse(settings(decisions), *room, total);

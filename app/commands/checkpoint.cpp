@@ -38,7 +38,8 @@ const Command kCheckpointList{"list",
 Use checkpoint_prune_options(CLI::App& app) {
   const auto args = std::make_shared<PruneArgs>();
   app.add_option("path", args->output_dir, "A run's folder.")->required()->type_name("DIR");
-  app.add_option("--keep", args->keep, "Number of the newest checkpoints that stay; the best one stays too.")
+  app.add_option("--keep", args->keep,
+                 "Number of the newest intact checkpoints that stay, beside the best one.")
       ->required()
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40))
       ->type_name("N");

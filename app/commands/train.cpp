@@ -19,7 +19,7 @@ Exit launch_chosen(const LaunchArgs& launched, const TrainArgs& args) {
   const Beginning chosen = begin_training(args, launched.ranks, screen);
   LaunchArgs launch_args = launched;
   launch_args.command.emplace_back("--as-given");
-  for (const Decision& d : chosen.decisions()) launch_args.command.push_back(d.key + "=" + d.value.dump());
+  for (const Decision& d : chosen.decisions()) launch_args.command.push_back(d.assignment());
   const RunConfig& config = chosen.config();
   return launch(launch_args, config.training.output_dir, config.distributed, config.on_gpu());
 }

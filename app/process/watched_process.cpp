@@ -45,6 +45,15 @@ bool may_end_otherwise(int exit_code) {
 
 void WatchedProcess::end() const { ::kill(child_.pid, SIGTERM); }
 
+// Without the log the work goes on.
+void WatchedProcess::keep(std::string_view text) {
+  try {
+    log_.append(text);
+  } catch (const UserError& e) {
+    if (e.code != Exit::storage) throw;
+  }
+}
+
 void WatchedProcess::hear() {
   std::array<char, 1 << 14> buffer;
   while (child_.output) {
@@ -52,7 +61,7 @@ void WatchedProcess::hear() {
     if (n == 0) child_.output = Socket();
     if (n <= 0) return;
     const std::string_view text(buffer.data(), static_cast<std::size_t>(n));
-    log_.append(text);
+    keep(text);
     for (const char c : text) {
       if (c != '\n') {
         line_ += c;

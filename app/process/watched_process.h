@@ -28,6 +28,7 @@ class WatchedProcess {
 
  private:
   void hear();
+  void keep(std::string_view text);
 
   const SignalQueue& signals_;
   RunFile log_;

@@ -36,7 +36,14 @@ constexpr Kind kUsuallyNot[] = {{"checkpoint-*", "a checkpoint"},
                                 {"trainer_state.json", "a log"},
                                 {"ranks", "a log"},
                                 {"nonfinite.jsonl", "a log"},
+                                {"wandb", "a log"},
+                                {"mlruns", "a log"},
+                                {"csv", "a log"},
+                                {"run_facts.json", "a log"},
+                                {"rollouts.jsonl", "answers"},
+                                {"reference.safetensors", "of the run"},
                                 {"replaced-run", "the run before"},
+                                {"replaced-run.part", "the run before"},
                                 {"generated_predictions.txt", "answers"},
                                 {"samples.json", "answers"},
                                 {"predict_results.json", "answers"},
@@ -105,7 +112,7 @@ class Chooser {
                       str(printable(path), ": its name is not UTF-8, which a hub needs; rename it"));
     const InputFile open(entry.path().string());
     LocalFile file{.path = path, .size = open.size(), .source = entry.path(), .state = open.state()};
-    if (!asked_for() && path != "adapter_config.json")
+    if (!asked_for() && fs::path(path).filename() != "adapter_config.json")
       if (const std::string place = machine_path_of(file); !place.empty())
         return leave_out(path, "names " + printable(place, 80));
     choice_.files.push_back(std::move(file));
@@ -142,7 +149,10 @@ bool begins_path(char before) {
 
 // Returns true for a path that tells something about this machine: it lies in the user's folders, or the
 // folder and the next name in it exist here and are not the system's.
-bool is_of_this_machine(const std::string& path) {
+bool is_of_this_machine(std::string path) {
+  const std::size_t name = path.find_first_not_of('/');
+  if (name == path.npos || name == 2) return false;  // slashes alone, or the host of an address
+  path = path.substr(name - 1);                      // file:///home/anna
   for (const std::string& own : {home_expanded("~"), fs::current_path().string()})
     if (own.size() > 1 && (path == own || path.starts_with(own + "/"))) return true;
   for (const char* system :

@@ -171,7 +171,10 @@ std::string id_of_model(const std::string& name) {
 std::string base_model_of(const fs::path& folder) {
   const std::string named = text_in(object_in(folder, "adapter_config.json"), "base_model_name_or_path");
   const std::string trained = text_in(inner(object_in(folder, "run.json"), "model"), "model_name_or_path");
-  for (const std::string& name : {named, trained, text_in(object_in(folder, "config.json"), "_name_or_path")})
+  // A run's settings have the whole path of a base that the adapter names by a relative one.
+  const bool is_path = !named.empty() && trained.ends_with("/" + named);
+  const std::string config = text_in(object_in(folder, "config.json"), "_name_or_path");
+  for (const std::string& name : {is_path ? std::string() : named, trained, config})
     if (const std::string id = id_of_model(name); !id.empty()) return id;
   return "";
 }

@@ -106,7 +106,8 @@ class Push {
                           " is public; nothing was sent. Make it private on its settings page, or "
                           "leave --private out"));
     if (!state.exists) transfers_.patiently([&] { writer_.create(sending_.is_private); });
-    if (!state.has_revision && name().revision != "main")
+    // A pull request makes a revision of its own.
+    if (!state.has_revision && name().revision != "main" && !sending_.create_pr)
       transfers_.patiently([&] { writer_.create_branch(); });
   }
 
@@ -272,7 +273,7 @@ Choice choose_with_card(const PushArgs& args, const HubName& name, const std::fi
   bool card = false;
   for (LocalFile& file : choice.files) {
     card = card || file.path == "README.md";
-    if (file.path == "adapter_config.json")
+    if (std::filesystem::path(file.path).filename() == "adapter_config.json")
       if (auto made = adapter_config_for(file, base)) file = std::move(*made);
   }
   if (!card && args.patterns.include.empty() &&

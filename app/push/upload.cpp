@@ -47,12 +47,15 @@ class Upload {
       const HttpBody part = part_of(body, at, std::min(order.part_bytes, file_.size - at));
       try {
         etags.push_back(put(order.parts[etags.size()], {}, part));
-        patience_.progressed();
+        if (etags.size() > farthest_) {
+          farthest_ = etags.size();
+          patience_.progressed();
+        }
       } catch (const AddressExpired&) {
         throw;
       } catch (const Trouble& trouble) {
         wait_after(trouble);
-        u_.progress.there -= counted_ - std::exchange(counted_, before);
+        u_.progress.there -= std::exchange(counted_, before) - before;
         continue;
       }
       if (etags.back().empty())
@@ -104,6 +107,7 @@ class Upload {
   const LocalFile& file_;
   Patience patience_;
   std::int64_t counted_ = 0;  // bytes of the file in the progress
+  std::size_t farthest_ = 0;  // parts that arrived in any attempt
   bool noted_ = false;        // a trouble was shown
 };
 

@@ -88,7 +88,8 @@ void Online::put(GeneratedAnswers& answers, std::int64_t generation, const Rewar
     a.advantages.assign(t.advantages.begin(), t.advantages.end());
     a.values.assign(t.values.begin(), t.values.end());
     a.returns.assign(t.returns.begin(), t.returns.end());
-    if (answers.steps() > 1) a.old_logps.assign(t.logps.begin(), t.logps.end());
+    const bool finite = std::ranges::all_of(t.logps, [](double x) { return std::isfinite(x); });
+    if (answers.steps() > 1 && finite) a.old_logps.assign(t.logps.begin(), t.logps.end());
   }
   answers.put(generation, std::move(all));
 }
@@ -186,7 +187,7 @@ void Online::set_state(const std::vector<double>& state) {
 
 void Online::write_to(const std::string& folder, std::int64_t step, Report& warned) {
   file_.emplace(folder + "/rollouts.jsonl", step, warned);
-  respondent_.log_to(folder);
+  respondent_.log_to(folder, warned);
 }
 
 void Online::write(std::int64_t step, std::int64_t generation, const RewardedAnswers& given) {

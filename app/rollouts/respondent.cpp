@@ -204,8 +204,8 @@ Measures Respondent::shares() {
           {"time_share/rewarding", std::exchange(rewarding_, 0) / all}};
 }
 
-void Respondent::log_to(const std::string& folder) {
-  for (const auto& r : p_.rewards) r->log_to(folder);
+void Respondent::log_to(const std::string& folder, Report& warned) {
+  for (const auto& r : p_.rewards) r->log_to(folder, warned);
   asked_ = Steady::now();
 }
 

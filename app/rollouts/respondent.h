@@ -51,7 +51,8 @@ class Respondent {
   std::vector<std::string> columns() const;
   // Returns the shares of the time since the last call that were spent on generating and on rewarding.
   Measures shares();
-  void log_to(const std::string& folder);  // folder for the files that rewards write
+  // folder: for the files that rewards write. `warned` hears of what cannot be written.
+  void log_to(const std::string& folder, Report& warned);
   // Reports progress: `begun` of `of` answers of this rank.
   using Progress = std::function<void(std::int64_t begun, std::int64_t of)>;
   void tell(Progress begun) { begun_ = std::move(begun); }

@@ -27,7 +27,7 @@ class Reward {
   // if it fails.
   virtual std::vector<double> rewards(std::span<const RewardedAnswer>) = 0;
   // Allows it to write into the run's folder from now on.
-  virtual void log_to(const std::string& /*folder*/) {}
+  virtual void log_to(const std::string& /*folder*/, Report& /*warned*/) {}
 };
 
 // Returns the rewards that objective.reward_funcs names (checks.cpp).

@@ -83,7 +83,7 @@ void RewardCommand::hear(Socket& from, bool errors) {
     }
     last_words_ = (last_words_ + std::string(text));
     if (last_words_.size() > 400) last_words_.erase(0, last_words_.size() - 400);
-    if (log_ && logged_ < kMostLogged) log_->append(text);
+    if (log_ && logged_ < kMostLogged) lost_->attempt([&] { log_->append(text); });
     logged_ += n;
   }
 }

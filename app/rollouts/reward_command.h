@@ -28,7 +28,10 @@ class RewardCommand final : public Reward {
   // Ends the program then.
   std::vector<double> rewards(std::span<const RewardedAnswer>) override;
   // Appends the program's stderr to reward_command.log, up to a MiB.
-  void log_to(const std::string& folder) override { log_.emplace(folder + "/reward_command.log", true); }
+  void log_to(const std::string& folder, Report& warned) override {
+    log_.emplace(folder + "/reward_command.log", true);
+    lost_.emplace(warned);
+  }
 
  private:
   [[noreturn]] void fail(Exit, const std::string& what);
@@ -46,6 +49,7 @@ class RewardCommand final : public Reward {
   std::string last_words_;
   std::int64_t lines_ = 0, logged_ = 0;
   std::optional<RunFile> log_;
+  std::optional<LostRows> lost_;  // of log_
 };
 
 }  // namespace ft

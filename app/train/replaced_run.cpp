@@ -1,5 +1,8 @@
 #include "app/train/replaced_run.h"
 
+#include <algorithm>
+
+#include "engine/files/checkpoint_folder.h"
 #include "engine/files/file.h"
 #include "engine/files/staged_folder.h"
 
@@ -9,6 +12,14 @@ namespace {
 
 std::string moved(const std::string& output_dir) { return join_path(output_dir, "replaced-run"); }
 std::string moving(const std::string& output_dir) { return join_path(output_dir, "replaced-run.part"); }
+
+void make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    throw UserError(Exit::storage,
+                    str(printable(folder.string()), ": cannot make the folder: ", error.message()));
+}
 
 void rename_or_throw(const fs::path& from, const fs::path& to) {
   std::error_code error;
@@ -22,16 +33,26 @@ void rename_or_throw(const fs::path& from, const fs::path& to) {
 
 bool is_being_replaced(const std::string& output_dir) { return path_exists(moving(output_dir)); }
 
+bool keeps_older_run(const std::string& output_dir, const std::vector<fs::path>& files) {
+  return path_exists(moved(output_dir)) && list_checkpoints(moving(output_dir)).empty() &&
+         std::ranges::none_of(
+             files, [](const fs::path& file) { return file.filename().string().starts_with("checkpoint-"); });
+}
+
 void move_into_replaced(const std::string& output_dir, const std::vector<fs::path>& files) {
   const std::string part = moving(output_dir);
-  std::error_code error;
-  fs::create_directory(part, error);
-  if (error)
-    throw UserError(Exit::storage, str(printable(part), ": cannot make the folder: ", error.message()));
+  make_folder(part);
   sync_folder(output_dir);
-  for (const fs::path& file : files) rename_or_throw(file, fs::path(part) / file.filename());
+  for (const fs::path& file : files) {
+    const fs::path to = fs::path(part) / file.lexically_relative(output_dir);
+    make_folder(to.parent_path());
+    rename_or_throw(file, to);
+  }
+  std::error_code none;  // the settings are in checkpoints too
+  fs::copy_file(join_path(output_dir, "run.json"), join_path(part, "run.json"), none);
   sync_folder(part);
   sync_folder(output_dir);
+  if (keeps_older_run(output_dir, files)) return remove_folder(part);
   remove_replaced(output_dir);
   rename_or_throw(part, moved(output_dir));
   sync_folder(output_dir);

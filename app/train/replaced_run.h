@@ -14,8 +14,11 @@ namespace ft {
 // True if a killed command began to move a run away.
 bool is_being_replaced(const std::string& output_dir);
 
-// Moves `files`, which lie in output_dir, into replaced-run. A run that was replaced before is removed.
-// Throws UserError (storage).
+// True if replaced-run has a run already, and `files`, which lie in output_dir, have no checkpoint: they are
+// of a run that ended before it had one, and the older run is the one to keep.
+bool keeps_older_run(const std::string& output_dir, const std::vector<std::filesystem::path>& files);
+// Moves `files`, which lie in output_dir or a folder there, into replaced-run, with a copy of run.json.
+// Removes a run that was replaced before, or, if that is kept, `files`. Throws UserError (storage).
 void move_into_replaced(const std::string& output_dir, const std::vector<std::filesystem::path>& files);
 
 // Removes replaced-run, if it is there. Throws UserError (storage).

@@ -120,7 +120,7 @@ RunFolder::RunFolder(const RunConfig& config, bool overwrite, bool root)
   require_no_run(config_, overwrite_);
   replaces_ = is_being_replaced(folder_) ||
               (config.training.resume_from_checkpoint == From(Resume::none) && holds_run(folder_));
-  if (replaces_) {
+  if (replaces_ || !replaced_run(folder_).empty()) {
     require_outside(folder_, "training.output_dir", models_read(config));
     require_outside(folder_, "training.output_dir", data_replaced(config));
   }
@@ -208,24 +208,32 @@ std::string RunFolder::create(const DiskNeeds& needs, Written written, const dee
     note = move_run_away(needs);
   else
     require_room(config_, needs, 0);
-  if (checkpoint()) remove_replaced(folder_);
+  if (goes_on_here()) remove_replaced(folder_);
   prune();
   write_settings();
   return note;
+}
+
+// True if the run goes on from a checkpoint of its own folder.
+bool RunFolder::goes_on_here() const {
+  return checkpoint() && !replaces_ && same_place(folder_of(without_slash(checkpoint()->path)), folder_);
 }
 
 // Removes the checkpoints that a run killed between a save and its pruning has left.
 void RunFolder::prune() const {
   const auto most = config_.checkpointing.save_total_limit;
   const bool newest = std::holds_alternative<Resume>(config_.training.resume_from_checkpoint);
-  if (checkpoint() && newest && most) prune_checkpoints(folder_, *most, spared_);
+  if (!checkpoint() || !newest || !most) return;
+  std::vector<std::int64_t> spared = spared_;
+  spared.push_back(checkpoint()->step);  // newer ones may be damaged
+  prune_checkpoints(folder_, *most, spared);
 }
 
 // Moves the old run away: otherwise a resumed run could continue from its checkpoints. If the disk has no
 // room for both, removes it at once. Returns a note.
 std::string RunFolder::move_run_away(const DiskNeeds& needs) const {
   const std::vector<fs::path> parts = parts_of_run(folder_);
-  std::int64_t freed = bytes_of(replaced_run(folder_));
+  std::int64_t freed = keeps_older_run(folder_, parts) ? 0 : bytes_of(replaced_run(folder_));
   const bool both = has_room(config_, needs, freed);
   for (const fs::path& part : parts) freed += bytes_of(part);
   require_room(config_, needs, freed);

@@ -67,6 +67,7 @@ class RunFolder {
   void write_settings() const;
   void make_again(Report&);
   void prune() const;
+  bool goes_on_here() const;
   void write_result(ModelFiles&, ParameterStore&, Communicator&) const;
   void write_folder(const char* name, ModelFiles&, ParameterStore&, Communicator&, Content) const;
   void copy_companions_to(const std::string& folder) const;

@@ -177,18 +177,12 @@ std::function<Measures(std::int64_t)> columns_of(Run& run) {
   };
 }
 
-struct Signals {
-  Signals(bool enabled, Acknowledge how) : stop(enabled, how), save(enabled, how) {}
-  StopSignals stop;
-  SaveSignal save;
-};
-
 // Returns the parts of the training loop, with signals, the folder's files, answers and columns.
 TrainerParts parts_of(Run& run, RunFolder& folder, Checkpoints& checkpoints, Predictions* predictions,
-                      Signals& signals, Report& report) {
+                      const StopSignals& stop, SaveSignal& save, Report& report) {
   TrainerParts parts = trainer_parts(run, checkpoints, report);
-  parts.stop_asked = [&signals] { return signals.stop.asked(); };
-  parts.save_asked = [&signals] { return signals.save.take(); };
+  parts.stop_asked = [&stop] { return stop.asked(); };
+  parts.save_asked = [&save] { return save.take(); };
   parts.add_to_checkpoint = [&folder, &report](const std::string& to) {
     folder.add_to_checkpoint(to, report);
   };
@@ -294,6 +288,7 @@ Beginning begin_training(const TrainArgs& args, int ranks, Screen& screen) {
 
 Exit train(const TrainArgs& args) {
   const ReportedConfig given = settings_of(args);
+  SaveSignal save(given.config.checkpointing.save_on_signal);  // it ends no run that is still starting
   Run run(given.config);
   RunFolder folder(run.config, args.overwrite,
                    run.ranks.root());  // refuses unusable folders before anything takes time
@@ -314,18 +309,18 @@ Exit train(const TrainArgs& args) {
   const Resumed resumed = folder.resume(checkpoints, state, head);
   require_same(*engine.comm, state.step, "the step to resume from");
   const DiskNeeds needs = disk_needs_of(run.config, head, checkpoints, *files);
-  Signals signals(run.config.checkpointing.save_on_signal, acknowledgement(run, screen));
+  const StopSignals stop(run.config.checkpointing.save_on_signal, acknowledgement(run, screen));
   const std::string replaced = folder.create(needs, run.data.written, given.deepspeed.get());
   require_one_folder(*engine.comm, run.config.training.output_dir);
   const auto reports = reports_of(run, needs, state, screen);
   begin(given, *reports, head, resumed, run);
   if (!replaced.empty()) reports->note(replaced);
   answer_before(predictions.get(), run, head);
-  Trainer trainer(parts_of(run, folder, checkpoints, predictions.get(), signals, *reports),
+  Trainer trainer(parts_of(run, folder, checkpoints, predictions.get(), stop, save, *reports),
                   run.config.train());
   const std::int64_t first_tokens = state.tokens_seen;
   const Ending ending = trainer.run(state);
-  Summary end = summary(run, state, trainer, first_tokens, ending, signals.stop.name());
+  Summary end = summary(run, state, trainer, first_tokens, ending, stop.name());
   if (ending != Ending::preempted) {
     load_best(run, state, checkpoints, *reports);
     finish(folder, *files, run, predictions.get(), *reports, end);

@@ -56,6 +56,14 @@ std::string temporary_name(const std::string& path) {
   return path.substr(0, name) + temporary_prefix(path.substr(name)) + random_tag();
 }
 
+// Locks a new temporary file as long as this process lives: remove_leftovers() deletes only files that no
+// process holds. Returns false if another process was faster to delete it.
+bool hold(int fd) {
+  ::flock(fd, LOCK_EX | LOCK_NB);
+  struct stat info {};
+  return ::fstat(fd, &info) == 0 && info.st_nlink > 0;
+}
+
 }  // namespace
 
 InputFile::InputFile(const std::string& path, Exit exit)
@@ -120,11 +128,9 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
     temporary_ = temporary_name(path);
     fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd_ < 0 && errno != EEXIST) break;
+    if (fd_ >= 0 && !hold(fd_)) ::close(std::exchange(fd_, -1));
   }
   if (fd_ < 0) fail_to_write(path_, errno);
-  // The lock is held as long as this process lives: remove_leftovers() deletes only files that no process
-  // holds.
-  ::flock(fd_, LOCK_EX | LOCK_NB);
 }
 
 AtomicFile::~AtomicFile() {
@@ -158,9 +164,9 @@ void AtomicFile::commit() {
   require(fd_ >= 0, "committed twice");
   // A failed fsync is never retried: the kernel may have dropped the pages it could not write.
   if (::fsync(fd_) != 0) fail_to_write(path_, errno);
-  if (::close(std::exchange(fd_, -1)) != 0) fail_to_write(path_, errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_to_write(path_, errno);
   temporary_.clear();
+  ::close(std::exchange(fd_, -1));  // the lock ends after the temporary name has
   sync_folder(folder_of(path_));
 }
 

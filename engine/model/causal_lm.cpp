@@ -65,6 +65,10 @@ bool CausalLm::recurrent() const {
 }
 
 void CausalLm::set_sparse_attention(const SparseAttentionConfig& config) {
+  if (config.mode != SparsityMode::dense && recurrent())
+    throw UserError(Exit::config,
+                    "model.sparse_attention: layers of this model have a state instead of "
+                    "attention, which has no blocks to leave out; leave it out");
   sparse_ = SparseAttention(config, AttentionDirection::unidirectional, heads_);
 }
 

@@ -231,7 +231,7 @@ std::optional<EarlyStep> Trainer::early(const TrainState& state, const Step& s, 
 }
 
 // Applies this step's gradients, now or in the next step.
-void Trainer::update(TrainState& state, const Step& s, std::int64_t taken) {
+void Trainer::update(TrainState& state, Step& s, std::int64_t taken) {
   const bool previous = state.delayed.has_value();
   state.delayed.reset();
   const bool skipped = s.nonfinite || (scaler_ && skips(state, s));
@@ -253,10 +253,14 @@ void Trainer::step_critic(const Step& s, std::int64_t taken) {
 }
 
 // All ranks have the same norm, so that they decide equally.
-bool Trainer::skips(TrainState& state, const Step& s) {
+bool Trainer::skips(TrainState& state, Step& s) {
   const bool overflow = !s.finite();
-  if (!scaler_->update(overflow)) explain_not_finite(s);
+  const bool scaled = scaler_->update(overflow);
   state.loss_scaler = scaler_->state();
+  if (!scaled) {
+    refuse_or_skip(state, s);
+    return true;
+  }
   if (!overflow) return false;
   ++state.skipped_steps;
   p_.report.note(str("step ", s.index + 1, " is skipped: its gradients overflow float16 at a loss scale of ",
@@ -295,14 +299,18 @@ void Trainer::explain_not_finite(const Step& s) {
     if (const auto& found = trace.not_finite())
       first = str(found->role, " of ", found->op, " in ", found->where);
   }
+  const char* skipped_before = config_.training.on_nonfinite == OnNonFinite::skip
+                                   ? "\n  training.max_nonfinite_steps steps were skipped before"
+                                   : "";
   const char* scaled = scaler_ && !loss_bad ? ", although the loss scale is at its minimum" : "";
   const char* half = scaler_ ? "\n  if float16's range is too small (up to 65504): training.fp16=false, or "
                                "training.bf16=true instead"
                              : "";
-  throw UserError(Exit::numeric, str("step ", s.index + 1, ": ", loss_bad ? "the loss" : "the gradient",
-                                     " is not a finite number", scaled, "; the first such: ", first, half,
-                                     "\n  if training diverged: a lower training.learning_rate, warm-up, or "
-                                     "training.max_grad_norm helps"));
+  throw UserError(Exit::numeric,
+                  str("step ", s.index + 1, ": ", loss_bad ? "the loss" : "the gradient",
+                      " is not a finite number", scaled, "; the first such: ", first, half, skipped_before,
+                      "\n  if training diverged: a lower training.learning_rate, warm-up, or "
+                      "training.max_grad_norm helps"));
 }
 
 void Trainer::log(TrainState& state, const Step& s) {

@@ -102,9 +102,9 @@ class Trainer {
   StepScalars scalars_of(const Step&, std::int64_t taken) const;  // without the gradient's scale
   bool delays(const Step& s) const;                               // the update is made in the next step
   std::optional<EarlyStep> early(const TrainState&, const Step&, std::int64_t taken) const;
-  void update(TrainState&, const Step&, std::int64_t taken);
+  void update(TrainState&, Step&, std::int64_t taken);
   void step_critic(const Step&, std::int64_t taken);
-  bool skips(TrainState&, const Step&);     // fp16: gradients overflow, and the scale is changed
+  bool skips(TrainState&, Step&);           // fp16: gradients overflow, and the scale is changed
   void refuse_or_skip(TrainState&, Step&);  // a loss or gradient that is not finite
   std::int64_t batches_per_step() const;    // of all ranks
   std::int64_t rounds_of(std::int64_t micro_batches) const;

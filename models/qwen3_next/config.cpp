@@ -1,5 +1,7 @@
 #include "models/qwen3_next/config.h"
 
+#include <algorithm>
+
 #include "models/text_config.h"
 
 namespace ft::qwen3_next {
@@ -65,6 +67,8 @@ Config read_config(const std::string& config_json) {
   if (!j.boolean_or("attn_output_gate", true))
     j.refuse("attn_output_gate", "true: the attention of these models has a gate");
   read_layers(c, j);
+  if (c.hidden_act != Activation::silu && std::ranges::count(c.recurrent, true) > 0)
+    j.refuse("hidden_act", "silu: ft has no other activation for the convolutions of gated delta nets");
   read_delta_net(c, j);
   if (c.experts_too) moe::read_experts(c, j);
   return c;

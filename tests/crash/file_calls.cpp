@@ -92,7 +92,7 @@ pid_t start_traced(const std::vector<std::string>& words, const fs::path& folder
   if (chdir(folder.c_str()) != 0) _exit(99);
   for (const auto& [name, number] : {std::pair{"stdout", STDOUT_FILENO}, {"stderr", STDERR_FILENO}})
     if (dup2(open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), number) < 0) _exit(99);
-  ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+  if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) _exit(kNotTraced);
   raise(SIGSTOP);
   stop_at_file_calls();
   execv(argv[0], argv.data());
@@ -127,6 +127,10 @@ class Tracer {
   Outcome run() {
     int status = 0;
     waitpid(root_, &status, 0);
+    if (!WIFSTOPPED(status)) {
+      ended(root_, status);
+      return outcome_;
+    }
     threads_.insert(root_);
     ptrace(PTRACE_SETOPTIONS, root_, nullptr,
            PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |

@@ -17,6 +17,8 @@ struct Trouble {
   int number = 0;  // errno of an error, or the signal
 };
 
+inline constexpr int kNotTraced = 96;  // exit code of a command that this system does not let us trace
+
 struct Outcome {
   int exit = 0;      // exit code, or 128 plus the number of the signal that ended the command
   int calls = 0;     // calls that change files

@@ -31,7 +31,7 @@ struct Listed {
 // are given. Returns 0 if there is no such file.
 std::int64_t read_state(const std::string& file, double* loss, double* eval_loss) {
   if (!path_exists(file)) return 0;
-  const JsonObject state = JsonObject::read(file);
+  const JsonObject state = JsonObject::read(file, {.max_bytes = std::size_t{1} << 30});
   for (const JsonObject& row : state.objects("log_history")) {
     if (loss && row.has("loss")) *loss = row.number("loss");
     if (eval_loss && row.has("eval_loss")) *eval_loss = row.number("eval_loss");
@@ -51,11 +51,12 @@ Listed listed(const std::string& folder, std::int64_t step) {
   const auto saved = fs::last_write_time(folder, none);
   row.saved = std::chrono::system_clock::to_time_t(std::chrono::file_clock::to_sys(saved));
   try {
-    read_checkpoint(folder);
-    read_state(join_path(folder, "trainer_state.json"), &row.loss, &row.eval_loss);
+    open_checkpoint(folder);
   } catch (const UserError& e) {
     row.fault = e.what();
+    return row;
   }
+  read_state(join_path(folder, "trainer_state.json"), &row.loss, &row.eval_loss);
   return row;
 }
 
@@ -106,6 +107,16 @@ Json as_json(const Listed& r) {
           {"fault", r.fault.empty() ? Json(nullptr) : Json(r.fault)}};
 }
 
+// Returns the rows to remove: of the intact ones all but the newest `keep` and the best.
+std::vector<Listed> to_prune(const std::vector<Listed>& rows, std::int64_t keep) {
+  std::vector<Listed> out;
+  std::int64_t intact = 0;
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row)
+    if (row->fault.empty() && ++intact > keep && !row->best) out.push_back(*row);
+  std::ranges::reverse(out);
+  return out;
+}
+
 }  // namespace
 
 Exit checkpoint_list(const std::string& output_dir, bool json) {
@@ -127,19 +138,19 @@ Exit checkpoint_prune(const PruneArgs& args) {
     throw UserError(Exit::config, str(printable(folder),
                                       ": a run is going on in this folder; it prunes with "
                                       "checkpointing.save_total_limit"));
-  std::int64_t freed = 0, removed = 0;
-  const std::vector<Listed> rows = all_of(folder);
-  const std::int64_t best = best_step(folder);
-  for (const std::int64_t step : steps_to_prune(folder, args.keep, {best})) {
-    const auto row = std::ranges::find(rows, step, &Listed::step);
-    std::printf("%s: %s%s\n", checkpoint_path(folder, step).c_str(), show::file_size(row->bytes).c_str(),
+  const std::vector<Listed> rows = all_of(folder), pruned = to_prune(rows, args.keep);
+  std::int64_t freed = 0;
+  for (const Listed& row : pruned) {
+    std::printf("%s: %s%s\n", checkpoint_path(folder, row.step).c_str(), show::file_size(row.bytes).c_str(),
                 args.dry_run ? " would be removed" : "");
-    if (!args.dry_run) remove_folder(checkpoint_path(folder, step));
-    freed += row->bytes, ++removed;
+    if (!args.dry_run) remove_folder(checkpoint_path(folder, row.step));
+    freed += row.bytes;
   }
-  std::printf("%s %s, %s; %s left\n",
-              args.dry_run ? "to remove:" : "removed:", show::plural(removed, "checkpoint").c_str(),
-              show::file_size(freed).c_str(), show::count(std::ssize(rows) - removed).c_str());
+  for (const Listed& row : rows)
+    if (!row.fault.empty()) std::printf("left: %s\n", row.fault.c_str());
+  std::printf("%s %s, %s; %s left\n", args.dry_run ? "to remove:" : "removed:",
+              show::plural(std::ssize(pruned), "checkpoint").c_str(), show::file_size(freed).c_str(),
+              show::count(std::ssize(rows) - std::ssize(pruned)).c_str());
   return Exit::done;
 }
 

@@ -8,16 +8,16 @@
 namespace ft {
 
 // Prints a row for each checkpoint of a run's folder: step, time, size, the last losses, the best one; of a
-// damaged one its fault, by the sizes of its files. json: prints one JSON array. Throws UserError
+// damaged one its fault. json: prints one JSON array. Throws UserError
 // (checkpoint) if there is none.
 Exit checkpoint_list(const std::string& output_dir, bool json);
 
 struct PruneArgs {
   std::string output_dir;
-  std::int64_t keep = 1;  // number of the newest checkpoints that stay; the best one stays too
+  std::int64_t keep = 1;  // number of the newest intact checkpoints that stay, beside the best one
   bool dry_run = false;
 };
-// Removes the oldest checkpoints of a run's folder, and prints each. Throws UserError (config) if a run is
+// Removes the oldest checkpoints of a run's folder, and prints each; leaves damaged ones. Throws UserError (config) if a run is
 // going on in the folder.
 Exit checkpoint_prune(const PruneArgs&);
 

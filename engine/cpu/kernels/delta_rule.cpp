@@ -82,7 +82,8 @@ struct Vectors {
     for (i64 r = 0; r < n; ++r) {
       const Vec top = splat(sum[r]);
       for (i64 c = 0; c <= r; c += kLanes)
-        FT_TARGET::store(y.data + r * y.ld + c, FT_TARGET::exp(min(top - FT_TARGET::load(sum + c), zero())));
+        // min() returns its second operand for a NaN.
+        FT_TARGET::store(y.data + r * y.ld + c, FT_TARGET::exp(min(zero(), top - FT_TARGET::load(sum + c))));
     }
   }
   void product(const DeltaMatrix& y, i64 m, i64 n, const DeltaLeft& a, const DeltaMatrix& b, i64 depth,

@@ -105,7 +105,9 @@ std::vector<double> Comparing::old(const Compared& rows, const std::vector<doubl
     if (rows.uses > 0 && kept != first_.end() && kept->second.size() == first.size()) first = kept->second;
     for (std::size_t t = begin; t < end; ++t)
       all[t] = std::isnan(rows.old[t]) ? first[t - begin] : static_cast<double>(rows.old[t]);
-    if (rows.used_again)
+    // Values that are not finite, of a step that is skipped, are not kept.
+    const bool finite = std::ranges::all_of(first, [](double x) { return std::isfinite(x); });
+    if (rows.used_again && finite)
       first_[rows.sample[s]] = std::move(first);
     else
       first_.erase(rows.sample[s]);

@@ -38,8 +38,9 @@ void CsvFiles::add(const std::string& name, std::int64_t step, double value) {
   if (!file) {
     std::string file_name = name + ".csv";
     std::replace(file_name.begin(), file_name.end(), '/', '_');
-    file = RunFile(join_path(folder_, file_name), /*keep=*/false);
-    file.append("step," + name.substr(name.rfind('/') + 1) + "\n");
+    RunFile begun(join_path(folder_, file_name), /*keep=*/false);
+    begun.append("step," + name.substr(name.rfind('/') + 1) + "\n");
+    file = std::move(begun);
   }
   std::ostringstream line;
   line.precision(std::numeric_limits<double>::max_digits10);

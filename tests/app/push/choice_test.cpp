@@ -36,14 +36,16 @@ TEST_F(PushChoice, LeavesCheckpointsLogsAndHiddenFilesOut) {
   for (const char* path :
        {"checkpoint-10/adapter_model.safetensors", "log.jsonl", "rank1.log", "runs/a/events",
         "trainer_state.json", "samples.json", "replaced-run/log.jsonl", "report.html", "loss.svg",
-        ".git/config", ".hidden", "adapter_model.safetensors.tmp-ft0123456789"})
+        ".git/config", ".hidden", "adapter_model.safetensors.tmp-ft0123456789", "wandb/run.wandb",
+        "rollouts.jsonl", "reference.safetensors", "run_facts.json"})
     write(path, "x");
   EXPECT_EQ(files(), kAdapter);
   EXPECT_EQ(left_out(),
             ".git/ (git's own) .hidden (hidden) adapter_model.safetensors.tmp-ft0123456789 (unfinished) "
             "checkpoint-10/ (a checkpoint) log.jsonl (a log) loss.svg (a log) rank1.log (a log) "
-            "replaced-run/ (the run before) report.html (a log) runs/ (a log) samples.json (answers) "
-            "trainer_state.json (a log) ");
+            "reference.safetensors (of the run) replaced-run/ (the run before) report.html (a log) "
+            "rollouts.jsonl (answers) run_facts.json (a log) runs/ (a log) samples.json (answers) "
+            "trainer_state.json (a log) wandb/ (a log) ");
 }
 
 TEST_F(PushChoice, PatternsAskForThem) {
@@ -75,7 +77,7 @@ TEST(MachinePaths, AreFoundInTexts) {
                            "x=/home/anna/y,z", "'/home/anna/a b'", "file in\n/home/anna/x\n"})
     EXPECT_TRUE(hub::machine_path_in(text).starts_with("/home/anna")) << text;
   for (const char* text : {"", "/", "//", "and/or", "/home/annabel/x", "https://hub/home/anna", "/usr/lib/x",
-                           "/etc/passwd", "/nowhere/x", "<|/s|>", "a / b"})
+                           "/etc/passwd", "/nowhere/x", "<|/s|>", "a / b", "////", "\n//// ////", " /// x"})
     EXPECT_EQ(hub::machine_path_in(text), "") << text;
 }
 

@@ -133,6 +133,32 @@ TEST_F(RunInTrouble, ACheckpointTooManyIsRemovedWhenTheRunIsResumed) {
   EXPECT_TRUE(fs::exists(w / "out/checkpoint-4"));
 }
 
+TEST_F(RunInTrouble, ACheckpointThatIsResumedIsNotPruned) {
+  ASSERT_EQ(w.train(), 0) << w.says();
+  fs::resize_file(w / "out/checkpoint-4/adapter_model.safetensors", 3);
+  ASSERT_EQ(w.train({kAuto, "checkpointing.save_total_limit=1", "training.max_steps=1",
+                     "checkpointing.save_strategy=no", "training.resume_despite=training.max_steps"}),
+            0)
+      << w.says();
+  EXPECT_TRUE(fs::exists(w / "out/checkpoint-2"));
+}
+
+TEST_F(RunInTrouble, AnOlderRunIsKeptWhenTheOneAfterItHadNoCheckpoint) {
+  ASSERT_EQ(w.train({"training.learning_rate=0.01"}), 0) << w.says();
+  const std::string old = contents(w / kResult);
+  for (int time = 0; time < 2; ++time) {
+    const pid_t run = w.start({"train", "--config", "run.json", "--overwrite", "training.max_steps=1000000",
+                               "checkpointing.save_strategy=no"});
+    ASSERT_TRUE(w.wait_for_words("the run that was there is in out/replaced-run")) << w.says();
+    ASSERT_TRUE(w.wait_for_rows(1)) << w.says();
+    kill(run, SIGKILL);
+    Workplace::finish(run);
+    EXPECT_TRUE(contents(w / "out/replaced-run/adapter_model.safetensors") == old) << time;
+    EXPECT_TRUE(fs::exists(w / "out/replaced-run/run.json"));
+  }
+  EXPECT_EQ(w.train({"--overwrite", "lora.adapter_name_or_path=out/replaced-run"}), 2) << w.says();
+}
+
 TEST_F(RunInTrouble, CheckpointsAreListedAndPruned) {
   ASSERT_EQ(w.train({"training.max_steps=6"}), 0) << w.says();
   ASSERT_EQ(w.run({"checkpoint", "list", "out", "--json"}), 0) << w.says();
@@ -148,7 +174,7 @@ TEST_F(RunInTrouble, CheckpointsAreListedAndPruned) {
   EXPECT_TRUE(fs::exists(w / "out/checkpoint-2"));
   ASSERT_EQ(w.run({"checkpoint", "prune", "out", "--keep", "1"}), 0) << w.says();
   EXPECT_FALSE(fs::exists(w / "out/checkpoint-2"));
-  EXPECT_FALSE(fs::exists(w / "out/checkpoint-4"));
+  EXPECT_TRUE(fs::exists(w / "out/checkpoint-4"));  // damaged: a person decides
   EXPECT_TRUE(fs::exists(w / "out/checkpoint-6"));
   EXPECT_EQ(w.run({"checkpoint", "list", "model"}), 4);
   EXPECT_TRUE(says("model: there is no checkpoint")) << w.says();
