@@ -17,8 +17,8 @@ struct PruneArgs {
   std::int64_t keep = 1;  // number of the newest intact checkpoints that stay, beside the best one
   bool dry_run = false;
 };
-// Removes the oldest checkpoints of a run's folder, and prints each; leaves damaged ones. Throws UserError (config) if a run is
-// going on in the folder.
+// Removes the oldest checkpoints of a run's folder, and prints each; leaves damaged ones. Throws UserError
+// (config) if a run is going on in the folder.
 Exit checkpoint_prune(const PruneArgs&);
 
 }  // namespace ft
