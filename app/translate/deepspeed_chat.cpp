@@ -81,10 +81,6 @@ constexpr Default kDefaults[] = {
     {"seed", "training.seed", "1234"},
     {"max_seq_len", "data.max_seq_length", "512"}};
 
-[[noreturn]] void wrong_flag(const std::string& flag, const std::string& what) {
-  throw UserError(Exit::config, str("--", flag, ": ", what));
-}
-
 enum class Step : std::uint8_t { sft, reward, dpo };
 
 void choose_data(Step step, const Given& given, Draft& draft) {
