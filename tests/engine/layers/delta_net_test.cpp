@@ -44,7 +44,7 @@ DeltaNet make(const Case& t, DType dtype) {
   n.conv = {.name = "conv", .shape = {columns, 1, kTaps}, .dtype = dtype, .trainable = t.trained};
   n.a_log = {.name = "a_log", .shape = {V}, .trainable = t.trained};
   n.dt_bias = {.name = "dt_bias", .shape = {V}, .trainable = t.trained};
-  n.norm = make_rms_norm("norm", kHeads.value_width, kEps, dtype);
+  n.norm = make_rms_norm("norm", kHeads.value_width, static_cast<float>(kEps), dtype);
   n.norm.weight.trainable = t.trained;
   n.heads = kHeads;
   return n;
