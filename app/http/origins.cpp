@@ -40,10 +40,21 @@ bool is_own_address(const std::string& host) {
   return low == "localhost" || low == "::1" || (number && low.starts_with("127."));
 }
 
+namespace {
+
+// Browsers leave a scheme's usual port out.
+std::string without_usual_port(std::string place, const std::string& origin) {
+  const std::string port = origin.starts_with("https://") ? ":443" : ":80";
+  if (place.ends_with(port)) place.resize(place.size() - port.size());
+  return place;
+}
+
+}  // namespace
+
 Origins::Origins(std::string host, std::vector<std::string> allowed)
     : host_(std::move(host)), allowed_(std::move(allowed)) {
   for (std::string& origin : allowed_) {
-    origin = lower_case(origin);
+    origin = without_usual_port(lower_case(origin), lower_case(origin));
     if (!is_origin(origin))
       throw UserError(Exit::config, str("--allow-origin ", printable(origin),
                                         ": an origin is a scheme, a name and a port, such as "
@@ -57,7 +68,9 @@ bool Origins::allows(const std::string& origin) const {
 
 std::string Origins::fault_of_origin(const HttpRequest& r) const {
   if (r.origin.empty() || allows(r.origin)) return "";
-  if (lower_case(place_of(r.origin)) == lower_case(r.host)) return "";
+  const std::string origin = lower_case(r.origin);
+  if (without_usual_port(place_of(origin), origin) == without_usual_port(lower_case(r.host), origin))
+    return "";
   constexpr std::size_t kShown = 200;
   return str("pages of ", printable(r.origin, kShown),
              " may not send requests here, unless the server is started with --allow-origin ",

@@ -19,7 +19,7 @@ std::string base64_of_hex(const std::string& digits) {
   return out;
 }
 
-// Returns the sources of scripts that Content-Security-Policy allows: the hash of each script in the page.
+// Returns the sources of scripts that Content-Security-Policy allows: the hash of each script in a page.
 std::string scripts_of(const std::string& html) {
   const std::string open = "<script>", close = "</script>";
   std::string sources;
@@ -34,11 +34,11 @@ std::string scripts_of(const std::string& html) {
 
 }  // namespace
 
-HttpReply page_reply(const HttpRequest& request, const std::string& html) {
+HttpReply page_reply(const HttpRequest& request, const std::string& html, const std::string& trusted) {
   HttpReply reply{.body = html, .type = "text/html; charset=utf-8", .headers = {}, .next = {}};
   const std::string tag = "\"" + sha256(html) + "\"";
   reply.headers = {{"Content-Security-Policy",
-                    "default-src 'none'; script-src" + scripts_of(html) +
+                    "default-src 'none'; script-src" + scripts_of(trusted) +
                         "; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; "
                         "form-action 'none'; frame-ancestors 'none'"},
                    {"X-Content-Type-Options", "nosniff"},

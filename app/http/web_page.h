@@ -6,8 +6,9 @@
 
 namespace ft {
 
-// Returns a page with headers that let it run only the scripts that it has now, load nothing, and send
-// requests only to its own server. Empty with status 304 if the browser has the same page already.
-HttpReply page_reply(const HttpRequest&, const std::string& html);
+// Returns a page with headers that let it run only the scripts in `trusted`, which the program was built with,
+// load nothing, and send requests only to its own server. Empty with status 304 if the browser has the same
+// page already.
+HttpReply page_reply(const HttpRequest&, const std::string& html, const std::string& trusted);
 
 }  // namespace ft

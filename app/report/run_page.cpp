@@ -1,6 +1,7 @@
 #include "app/report/run_page.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -72,7 +73,8 @@ void RunCurves::add(const StepRow& row) {
 }
 
 std::int64_t whole_number(const Json& object, const char* key) {
-  return static_cast<std::int64_t>(number_of(object, key));
+  const double x = number_of(object, key);
+  return std::fabs(x) < 9e18 ? static_cast<std::int64_t>(x) : 0;
 }
 
 MemoryReport memory_of(const Json& row) {

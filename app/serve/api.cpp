@@ -71,7 +71,7 @@ HttpReply Api::route(const HttpRequest& r) {
   if (r.method != (completions ? "POST" : "GET") && (completions || r.method != "HEAD"))
     throw ApiError(405, str(printable(r.path, 100), " is asked with ", completions ? "POST" : "GET"));
   if (completions) return complete(r, chat);
-  if (page) return page_reply(r, kChatPage);
+  if (page) return page_reply(r, kChatPage, kChatPage);
   if (health) {
     if (desk_.closed()) throw ApiError(503, "the server is shutting down");
     return health_reply();

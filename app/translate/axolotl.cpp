@@ -68,6 +68,8 @@ void choose_times(const Given& given, const char* what, const std::string& secti
   const double times = given.number(each, 0) * given.number("num_epochs", 1);
   if (given.number(each, 0) == 1) {
     draft.set(section + "." + strategy, "epoch");
+  } else if (times > 0 && times <= 1) {
+    draft.reject(each, "it is at most once in the whole run: set " + section + "." + steps);
   } else if (times > 1) {
     draft.set(section + "." + strategy, "steps");
     draft.set(section + "." + steps, 1 / times);
@@ -133,6 +135,7 @@ void choose_optimizer(const Given& given, Draft& draft) {
   if (!given.has("lr_groups")) return;
   Json groups = Json::array();
   for (const Json& group : given.at("lr_groups")) {
+    if (!group.is_object()) throw UserError(Exit::config, "lr_groups must be a list of mappings");
     Json patterns = Json::array();
     for (const Json& module : group.value("modules", Json::array()))
       if (module.is_string()) patterns.push_back(escaped(module));

@@ -235,9 +235,9 @@ class Source {
                           return name.is_string() && known->second.contains(name.get<std::string>());
                         });
       if (same)
-        draft_.ignore(key("roles." + role), "ft reads these names so");
+        draft_.ignore(key("roles." + printable(role)), "ft reads these names so");
       else
-        draft_.reject(key("roles." + role), "rename the roles in the rows");
+        draft_.reject(key("roles." + printable(role)), "rename the roles in the rows");
     }
   }
 

@@ -55,6 +55,8 @@ class Interpolation {
       if (name.find_first_of(":${'") != name.npos)
         fail(path, str("${", printable(name, 40), "...: ft computes no expressions; write the value"));
       const Json& value = value_at(name, path);
+      if (value.is_string() && value.get_ref<const std::string&>().size() > kLongest)
+        fail(path, "its references make it too long");
       if (at == 0 && end + 1 == text.size()) return value.is_string() ? resolved(value, path, depth) : value;
       text.replace(at, end + 1 - at, value.is_string() ? value.get<std::string>() : value.dump());
       if (text.size() > kLongest) fail(path, "its references make it too long");

@@ -41,6 +41,7 @@ class KeyReader {
   KeyReader(const SettingsText& file, const Table& table, const std::string& program, Draft& draft)
       : file_(file), program_(program), draft_(draft) {
     for (const Flag* flag : table) flags_[flag->name] = flag;
+    for (const auto& [key, flag] : flags_) names_.push_back(key);
   }
 
   Given read() {
@@ -84,9 +85,8 @@ class KeyReader {
   }
 
   void refuse_unknown(const std::string& at, const std::string& known, const Json& value) {
-    std::vector<std::string> all;
-    for (const auto& [name, flag] : flags_) all.push_back(name);
-    const std::string near = nearest(known, all);
+    constexpr int kSuggestions = 20;  // each compares the key with all others
+    const std::string near = ++unknown_ <= kSuggestions ? nearest(known, names_) : "";
     const std::string why = str("ft knows no such key of ", program_, near.empty() ? "" : "; do you mean ",
                                 near, near.empty() ? "" : "?");
     draft_.rows.push_back({shown(at), value, "rejected", "", why, line(at)});
@@ -125,6 +125,8 @@ class KeyReader {
   const std::string& program_;
   Draft& draft_;
   std::map<std::string, const Flag*, std::less<>> flags_;
+  std::vector<std::string> names_;  // of flags_
+  int unknown_ = 0;
   Given given_;
 };
 

@@ -203,9 +203,14 @@ const Program& read_command(Words words, const std::string& from, Draft& draft) 
   if (words.empty()) refuse("the command has no program");
   const std::string first = words[0].substr(words[0].rfind('/') + 1);
   const Words rest(words.begin() + 1, words.end());
-  if (first == "llamafactory-cli") return read_llama_factory(rest, draft);
-  if (first == "tune") return read_tune(rest, draft);
-  if (first == "axolotl") return read_axolotl(rest, draft);
+  const auto named = [&](const Program& program) -> const Program& {
+    if (!from.empty() && &program_named(from) != &program)
+      refuse(str("--from ", printable(from), ": the command is one of ", program.name));
+    return program;
+  };
+  if (first == "llamafactory-cli") return named(read_llama_factory(rest, draft));
+  if (first == "tune") return named(read_tune(rest, draft));
+  if (first == "axolotl") return named(read_axolotl(rest, draft));
   if (first == "trl" && rest.empty()) refuse("trl: give its command too, such as trl sft");
   const std::string script = first == "trl" ? "trl " + rest[0] : take_launcher(words, draft);
   if (first == "trl") words.assign(rest.begin() + 1, rest.end());

@@ -203,7 +203,8 @@ void choose_reporters(const Given& given, Draft& draft) {
     else if (name != "none")
       return draft.reject(
           "--report_to",
-          name + " needs a network; there are tensorboard, wandb and mlflow (files), all and none");
+          printable(name) +
+              " needs a network; there are tensorboard, wandb and mlflow (files), all and none");
   }
   draft.set("logging.report_to", reporters);
 }

@@ -1,6 +1,9 @@
 // TRL's command lines and YAML: settings that follow from several arguments.
 #include "app/translate/trl.h"
 
+#include <algorithm>
+#include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "app/translate/list.h"
@@ -70,6 +73,8 @@ Json source(const Json& path, const Json& name, const std::string& split, const 
 
 // Makes the sources of a YAML's `datasets`: TRL's DatasetMixtureConfig.
 Json mixed(const Json& datasets, Draft& draft) {
+  if (!datasets.is_array() || datasets.empty())
+    throw UserError(Exit::config, "datasets must be a list of mappings, each with a path");
   Json all = Json::array();
   for (std::size_t i = 0; i < datasets.size(); ++i) {
     const Json& given = datasets[i];
@@ -98,8 +103,11 @@ Json mixed(const Json& datasets, Draft& draft) {
 // Returns true if the first row of a local file of JSON lines has this key.
 bool first_row_has(const std::string& path, const char* key) {
   if (!path.ends_with(".jsonl") || !path_exists(path)) return false;
-  const std::string text = read_file(path, std::int64_t{1} << 30, Exit::config);
-  const std::string line = text.substr(0, text.find('\n'));
+  std::ifstream in(path);
+  std::string line(std::size_t{1} << 20, '\0');
+  in.read(line.data(), std::ssize(line));
+  line.resize(static_cast<std::size_t>(in.gcount()));
+  line.resize(std::min(line.find('\n'), line.size()));
   return Json::accept(line) && Json::parse(line).is_object() && Json::parse(line).contains(key);
 }
 
@@ -168,6 +176,9 @@ void choose_objective(Method method, const Given& given, Draft& draft) {
 // Takes the number of processes and the file of Accelerate that the trl command takes.
 void choose_ranks(const Given& given, Draft& draft) {
   const double machines = given.number("num_machines", 1), all = given.number("num_processes", 0);
+  if (all > 0 && (machines < 1 || std::fmod(all, machines) != 0))
+    throw UserError(Exit::config,
+                    str("--num_processes ", all, " is not a multiple of --num_machines ", machines));
   if (all > 0) draft.launch = {"launch", "-n", std::to_string(std::int64_t(all / std::max(1.0, machines)))};
   if (all > 0 && machines > 1)
     draft.launch.insert(draft.launch.end(), {"--num_nodes", std::to_string(std::int64_t(machines))});

@@ -109,9 +109,12 @@ class YamlReader {
 
  private:
   // An anchored node, and the number of nodes in it; 0: it is being read.
+  static constexpr std::size_t kLongestKey = 256;
+
   struct Anchored {
     Json value;
     std::int64_t nodes = 0;
+    std::size_t bytes = 0;  // of its texts
   };
 
   [[noreturn]] void fail(int line, const std::string& what) const {
@@ -132,6 +135,11 @@ class YamlReader {
       fail(line, str("more than ", rules_.max_nodes, " values, those that aliases repeat included"));
   }
 
+  void count_bytes(std::size_t bytes, int line) {
+    bytes_ += bytes;
+    if (bytes_ > 4 * rules_.max_bytes) fail(line, "its aliases repeat too much text");
+  }
+
   // Reads the node that an event begins. `path`: its place, "datasets.0.path".
   Json node(const Event& event, const std::string& path, int depth) {
     const int line = line_of(event);
@@ -140,13 +148,14 @@ class YamlReader {
     if (event.type == YAML_ALIAS_EVENT) return repeated(text_of(event.data.alias.anchor), line);
     count(1, line);
     const std::int64_t before = nodes_ - 1;
+    const std::size_t bytes = bytes_;
     const bool list = event.type == YAML_SEQUENCE_START_EVENT, map = event.type == YAML_MAPPING_START_EVENT;
     const std::string anchor = text_of(list  ? event.data.sequence_start.anchor
                                        : map ? event.data.mapping_start.anchor
                                              : event.data.scalar.anchor);
     if (!anchor.empty()) anchors_[anchor] = {};
     Json value = list ? sequence(event, path, depth) : map ? mapping(event, path, depth) : scalar(event);
-    if (!anchor.empty()) anchors_[anchor] = {value, nodes_ - before};
+    if (!anchor.empty()) anchors_[anchor] = {value, nodes_ - before, bytes_ - bytes};
     return value;
   }
 
@@ -155,6 +164,7 @@ class YamlReader {
     if (at == anchors_.end()) fail(line, str("*", printable(anchor), ": there is no &", printable(anchor)));
     if (at->second.nodes == 0) fail(line, str("*", printable(anchor), " contains itself"));
     count(at->second.nodes, line);
+    count_bytes(at->second.bytes, line);
     return at->second.value;
   }
 
@@ -174,6 +184,7 @@ class YamlReader {
       if (event.type != YAML_SCALAR_EVENT) fail(line, "a key must be a word");
       count(1, line);
       const std::string key = text_of(event.data.scalar.value);
+      if (key.size() > kLongestKey) fail(line, str("a key is longer than ", kLongestKey, " bytes"));
       const bool merge = key == "<<" && event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
       Event of;
       next(of);
@@ -200,8 +211,9 @@ class YamlReader {
     }
   }
 
-  Json scalar(const Event& event) const {
+  Json scalar(const Event& event) {
     const auto& s = event.data.scalar;
+    count_bytes(s.length, line_of(event));
     const std::string text(reinterpret_cast<const char*>(s.value), s.length), tag = text_of(s.tag);
     if (text.find('\0') != text.npos) fail(line_of(event), "a text has a zero byte");
     if (tag.empty() || tag == "!") {
@@ -225,6 +237,7 @@ class YamlReader {
   YamlRules rules_;
   yaml_parser_t parser_{};
   std::int64_t nodes_ = 0;
+  std::size_t bytes_ = 0;
   JsonLines lines_;
   std::map<std::string, Anchored> anchors_;
   std::vector<std::string>* notes_ = nullptr;

@@ -68,16 +68,14 @@ LivePage::LivePage(std::vector<std::string> folders) {
   refresh();
 }
 
-bool LivePage::refresh() {
-  bool changed = false;
+void LivePage::refresh() {
   for (Watched& w : runs_) {
     std::string stamps = stamps_of(w.folder);
     if (stamps == w.stamps) continue;
+    html_.clear();
     w.page = read_run_page(w.folder);
     w.stamps = std::move(stamps);
-    changed = true;
   }
-  return changed;
 }
 
 std::string LivePage::progress(const RunPage& run) {
@@ -101,7 +99,8 @@ std::vector<std::string> LivePage::progress() {
 
 std::string LivePage::html() {
   const std::lock_guard lock(mutex_);
-  if (!refresh() && !html_.empty()) return html_;
+  refresh();
+  if (!html_.empty()) return html_;
   std::vector<RunPage> pages;
   for (const Watched& w : runs_) pages.push_back(w.page);
   const bool ended = std::ranges::all_of(pages, [](const RunPage& p) { return p.ended; });

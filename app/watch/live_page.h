@@ -28,7 +28,7 @@ class LivePage {
     std::string stamps;  // sizes and times of the files that the page was read from
     RunPage page;
   };
-  bool refresh();  // returns true if files have changed
+  void refresh();  // reads what has changed; html_ is then empty
 
   std::mutex mutex_;
   std::vector<Watched> runs_;

@@ -1,5 +1,6 @@
 #include "app/watch/watch.h"
 
+#include <exception>
 #include <thread>
 
 #include "app/http/http.h"
@@ -8,6 +9,7 @@
 #include "app/process/signals.h"
 #include "app/screen/screen.h"
 #include "app/watch/live_page.h"
+#include "app/watch/live_script.h"
 
 namespace ft {
 namespace {
@@ -27,9 +29,11 @@ HttpReply reply_to(const HttpRequest& r, const Origins& origins, LivePage& page)
   if (r.path != "/") return text_reply(404, "there is one page here: /");
   if (r.method != "GET" && r.method != "HEAD") return text_reply(405, "the page is asked with GET");
   try {
-    return page_reply(r, page.html());
+    return page_reply(r, page.html(), kLiveScript);
   } catch (const UserError& e) {
     return text_reply(500, e.what());
+  } catch (const std::exception&) {
+    return text_reply(500, "internal error");
   }
 }
 
@@ -45,7 +49,7 @@ Exit watch(const WatchArgs& args) {
     return reply;
   });
   Screen screen(Screen::standard_error());
-  for (const std::string& line : page.progress()) screen.line(line);
+  for (const std::string& line : page.progress()) screen.line(printable(line));
   if (!is_own_address(args.host))
     screen.line(str("--host ", printable(args.host), ": whoever can reach this address can read the page"));
   screen.line("watch at " + http_address(args.host, http.port()) + "/; Ctrl-C ends it");

@@ -18,6 +18,7 @@ function noteOf(end, seconds) {
 // Asks the model of an answer, and shows it while it comes.
 async function answer(turn, lane) {
   const given = state.turns[turn].answers[lane], stop = new AbortController(), start = performance.now();
+  const before = given.text;
   Object.assign(given, { text: "", note: "", fault: "", going: true });
   running.add(stop);
   showAnswer(articleOf(turn, lane), turn, lane);
@@ -30,6 +31,7 @@ async function answer(turn, lane) {
   } catch (wrong) {
     if (stop.signal.aborted) given.note = "stopped";
     else given.fault = wrong.message;
+    if (given.text === "" && given.fault) given.text = before;  // a server that refuses takes no answer away
     if (wrong instanceof NeedsKey) askKey(wrong.message);
   }
   given.going = false;
@@ -39,11 +41,12 @@ async function answer(turn, lane) {
 // Has the turn's lanes answered, several at once.
 async function answerLanes(turn, lanes) {
   say("Answering...");
+  const asked = state.turns[turn].answers, given = lanes.map(lane => asked[lane]);
   const all = lanes.map(lane => answer(turn, lane));
   showAll();
   showBusy();
   await Promise.all(all);
-  const given = lanes.map(lane => state.turns[turn].answers[lane]);
+  if (!state.turns[turn] || state.turns[turn].answers !== asked) return showBusy();  // a new chat has begun
   say(given.some(a => a.fault) ? "There is no answer." : given.some(a => a.note === "stopped") ? "Stopped." : "Answered.");
   saveState();
   showAll();
@@ -65,7 +68,7 @@ function send(text) {
 }
 
 function replaceMessage(turn, text) {
-  if (text.trim() === "" || busy()) return;
+  if (text.trim() === "" || busy() || !settingsAreRight() || !find("model").value) return;
   state.turns.length = turn;
   send(text);
   message.focus();

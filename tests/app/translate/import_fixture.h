@@ -30,7 +30,9 @@ class Import : public testing::Test {
     const Outcome o = run(words);
     EXPECT_EQ(o.code, 0) << o.err;
     const Json made = o.code == 0 ? Json::parse(o.out) : Json();
-    if (made.is_object()) EXPECT_NO_THROW(parse_config(json_text(made["config"]), "run.json", "", {}));
+    if (made.is_object()) {
+      EXPECT_NO_THROW(parse_config(json_text(made["config"]), "run.json", "", {}));
+    }
     return made;
   }
   // Returns the message about a file that is refused.

@@ -91,6 +91,11 @@ TEST(Yaml, HostileTextsAreBounded) {
   std::string many;
   for (int i = 0; i < 9000; ++i) many += "k" + std::to_string(i) + ": 1\n";
   EXPECT_NE(error(many).find("more than 5000 values"), std::string::npos);
+  std::string long_texts = "a: &a " + std::string(900'000, 'x') + "\nb:\n";
+  for (int i = 0; i < 4000; ++i) long_texts += "  - *a\n";
+  EXPECT_NE(error(long_texts).find("its aliases repeat too much text"), std::string::npos);
+  EXPECT_NE(error("? " + std::string(900'000, 'k') + "\n: [1, 2]").find("a key is longer than 256 bytes"),
+            std::string::npos);
 }
 
 }  // namespace
