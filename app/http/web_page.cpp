@@ -19,15 +19,18 @@ std::string base64_of_hex(const std::string& digits) {
   return out;
 }
 
-// Returns the sources of scripts that Content-Security-Policy allows: the hash of each script in a page.
-std::string scripts_of(const std::string& html) {
+// Returns the sources of scripts that Content-Security-Policy allows: the hash of each script of `trusted`
+// that the page has.
+std::string scripts_of(const std::string& html, const std::string& trusted) {
   const std::string open = "<script>", close = "</script>";
   std::string sources;
-  for (std::size_t at = 0; (at = html.find(open, at)) != std::string::npos;) {
+  for (std::size_t at = 0; (at = trusted.find(open, at)) != std::string::npos;) {
     at += open.size();
-    const std::size_t end = html.find(close, at);
+    const std::size_t end = trusted.find(close, at);
     if (end == std::string::npos) break;
-    sources += " 'sha256-" + base64_of_hex(sha256(std::string_view(html).substr(at, end - at))) + "'";
+    const std::string script = trusted.substr(at, end - at);
+    if (html.find(open + script + close) != std::string::npos)
+      sources += " 'sha256-" + base64_of_hex(sha256(script)) + "'";
   }
   return sources.empty() ? " 'none'" : sources;
 }
@@ -38,7 +41,7 @@ HttpReply page_reply(const HttpRequest& request, const std::string& html, const 
   HttpReply reply{.body = html, .type = "text/html; charset=utf-8", .headers = {}, .next = {}};
   const std::string tag = "\"" + sha256(html) + "\"";
   reply.headers = {{"Content-Security-Policy",
-                    "default-src 'none'; script-src" + scripts_of(trusted) +
+                    "default-src 'none'; script-src" + scripts_of(html, trusted) +
                         "; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; base-uri 'none'; "
                         "form-action 'none'; frame-ancestors 'none'"},
                    {"X-Content-Type-Options", "nosniff"},

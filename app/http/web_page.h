@@ -6,9 +6,9 @@
 
 namespace ft {
 
-// Returns a page with headers that let it run only the scripts in `trusted`, which the program was built with,
-// load nothing, and send requests only to its own server. Empty with status 304 if the browser has the same
-// page already.
+// Returns a page with headers that let it run only those of its scripts that are in `trusted`, which the
+// program was built with, load nothing, and send requests only to its own server. Empty with status 304 if
+// the browser has the same page already.
 HttpReply page_reply(const HttpRequest&, const std::string& html, const std::string& trusted);
 
 }  // namespace ft

@@ -49,7 +49,9 @@ TEST_P(GoldenOnCuda, LogitsAndGradientsF32) {
   for (const auto& [name, values] : want) {
     ASSERT_TRUE(got.gradients.contains(name)) << name;
     if (is_rounding(values, want)) continue;
-    EXPECT_LT(nmse(got.gradients.at(name), values), 1e-10) << name;
+    // A small difference of large sums, as in llama_golden_test.cpp.
+    const bool decay = name.ends_with(".A_log") || name.ends_with(".dt_bias");
+    EXPECT_LT(nmse(got.gradients.at(name), values), decay ? 2e-9 : 1e-10) << name;
   }
 }
 

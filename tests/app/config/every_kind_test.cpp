@@ -83,9 +83,12 @@ TEST(EveryKind, HasAllFamilies) {
   const std::string start = "supported are ";
   const std::size_t begin = known.find(start) + start.size(), end = known.find(" (model_type)");
   ASSERT_LT(end, known.size()) << known;
+  // Files of models with more parts: their text model is another of the types.
+  const std::set<std::string> outer{"qwen3_5", "qwen3_5_moe"};
   std::istringstream types(known.substr(begin, end - begin));
   for (std::string type; types >> type;) {
     std::erase(type, ',');
+    if (outer.contains(type)) continue;
     EXPECT_TRUE(made.contains(type)) << type;
     EXPECT_TRUE(trained.contains(type)) << type;
   }

@@ -17,7 +17,8 @@ std::string header_of(const HttpReply& reply, const std::string& name) {
 // Hashes as openssl computes them: printf 'alert(1)' | openssl dgst -sha256 -binary | base64
 TEST(WebPage, OnlyItsOwnScriptsRun) {
   const HttpReply page =
-      page_reply({}, "<script>hostile()</script><p>", "<script>alert(1)</script><p><script></script>");
+      page_reply({}, "<script>alert(1)</script><p><script></script><script>hostile()</script>",
+                 "<script>alert(1)</script><script></script><script>other()</script>");
   EXPECT_EQ(page.status, 200);
   EXPECT_EQ(page.type, "text/html; charset=utf-8");
   EXPECT_EQ(

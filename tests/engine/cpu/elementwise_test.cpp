@@ -194,7 +194,13 @@ TEST(Elementwise, DropoutOfNothingChangesNothing) {
   EXPECT_NEAR(mean, 1, 0.01);
 }
 
-class Gated : public testing::TestWithParam<Activation> {};
+class Gated : public testing::TestWithParam<Activation> {
+ protected:
+  // 1 - sigmoid(x) loses digits near 1, as in PyTorch.
+  static double slope_tolerance(const Trial& s) {
+    return (GetParam() == Activation::sigmoid ? 100 : 1) * s.tolerance();
+  }
+};
 
 TEST_P(Gated, ValueIsTheReference) {
   each_trial([](const Trial& s) {
@@ -218,7 +224,7 @@ TEST_P(Gated, GradientIsTheReferenceAlsoInPlace) {
       want_gate.push_back(d[i] * u[i] * reference::activation_slope(GetParam(), g[i]));
       want_up.push_back(d[i] * reference::activate(GetParam(), g[i]));
     }
-    EXPECT_LT(nmse(dgate.values(), want_gate), s.tolerance());
+    EXPECT_LT(nmse(dgate.values(), want_gate), slope_tolerance(s));
     EXPECT_LT(nmse(dup.values(), want_up), s.tolerance());
     s.ops.run(op::GatedGrad{.f = GetParam(), .dgate = gate, .dup = up, .dy = dy, .gate = gate, .up = up});
     EXPECT_EQ(gate.values(), dgate.values());
@@ -238,7 +244,7 @@ TEST_P(Gated, WithoutUpItIsTheActivation) {
       want_dx.push_back(d[i] * reference::activation_slope(GetParam(), in[i]));
     }
     EXPECT_LT(nmse(y.values(), want), s.tolerance());
-    EXPECT_LT(nmse(dx.values(), want_dx), s.tolerance());
+    EXPECT_LT(nmse(dx.values(), want_dx), slope_tolerance(s));
     s.ops.run(op::GatedGrad{.f = GetParam(), .dgate = x, .dy = dy, .gate = x});
     EXPECT_EQ(x.values(), dx.values());
   });
@@ -252,11 +258,12 @@ TEST_P(Gated, LargeArgumentsStayFiniteAndNaNStaysNaN) {
     ops.run(op::Fill{up, 1});
     ops.run(op::Gated{.f = GetParam(), .y = y, .gate = gate, .up = up});
     for (int i = 0; i < 3; ++i) EXPECT_NEAR(y.get(0, i), 0, 1e-6) << named.name;
-    EXPECT_EQ(y.get(0, 3), 100);
-    EXPECT_EQ(y.get(0, 4), 1000);
+    const bool levels_off = GetParam() == Activation::sigmoid;
+    EXPECT_EQ(y.get(0, 3), levels_off ? 1 : 100);
+    EXPECT_EQ(y.get(0, 4), levels_off ? 1 : 1000);
     EXPECT_TRUE(std::isnan(y.get(0, 5)));
     ops.run(op::GatedGrad{.f = GetParam(), .dgate = d, .dup = y, .dy = up, .gate = gate, .up = up});
-    for (int i = 0; i < 5; ++i) EXPECT_NEAR(d.get(0, i), i < 3 ? 0 : 1, 1e-6) << named.name;
+    for (int i = 0; i < 5; ++i) EXPECT_NEAR(d.get(0, i), i < 3 || levels_off ? 0 : 1, 1e-6) << named.name;
   }
 }
 
