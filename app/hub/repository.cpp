@@ -119,7 +119,6 @@ fs::path Repository::publish(const Listing& listing, const std::string& revision
   if (revision == listing.commit) return snapshot;
   const fs::path reference = folder_ / "refs" / revision;
   create_folders(reference.parent_path());
-  remove_leftovers(reference.parent_path().string(), "." + reference.filename().string() + ".");
   write_file(reference.string(), listing.commit);
   return snapshot;
 }

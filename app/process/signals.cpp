@@ -107,9 +107,8 @@ bool StopSignals::asked() const { return g_signal != 0; }
 
 std::string StopSignals::name() const { return signal_name(g_signal); }
 
-SaveSignal::SaveSignal(bool enabled, Acknowledge acknowledge) : enabled_(enabled) {
+SaveSignal::SaveSignal(bool enabled) : enabled_(enabled) {
   g_save = 0;
-  g_acknowledge = static_cast<int>(acknowledge);
   if (enabled_) start_noting(kSave, note_save);
 }
 

@@ -27,7 +27,7 @@ class StopSignals {
 // Catches SIGUSR2 while it exists, if `enabled`.
 class SaveSignal {
  public:
-  explicit SaveSignal(bool enabled, Acknowledge = Acknowledge::no);
+  explicit SaveSignal(bool enabled);
   ~SaveSignal();
   SaveSignal(const SaveSignal&) = delete;
   SaveSignal& operator=(const SaveSignal&) = delete;

@@ -170,19 +170,15 @@ NewestCheckpoint find_newest_checkpoint(const std::string& output_dir) {
   return out;
 }
 
-std::vector<std::int64_t> steps_to_prune(const std::string& output_dir, std::int64_t keep,
-                                         const std::vector<std::int64_t>& spared) {
-  const auto steps = list_checkpoints(output_dir);
-  std::vector<std::int64_t> out;
-  for (std::size_t i = 0; i + 1 < steps.size() && std::ssize(steps) - std::ssize(out) > keep; ++i)
-    if (std::find(spared.begin(), spared.end(), steps[i]) == spared.end()) out.push_back(steps[i]);
-  return out;
-}
-
 void prune_checkpoints(const std::string& output_dir, std::int64_t keep,
                        const std::vector<std::int64_t>& spared) {
-  for (const std::int64_t step : steps_to_prune(output_dir, keep, spared))
-    remove_folder(checkpoint_path(output_dir, step));
+  const auto steps = list_checkpoints(output_dir);
+  auto left = static_cast<std::int64_t>(steps.size());
+  for (std::size_t i = 0; i + 1 < steps.size() && left > keep; ++i) {
+    if (std::find(spared.begin(), spared.end(), steps[i]) != spared.end()) continue;
+    remove_folder(checkpoint_path(output_dir, steps[i]));
+    --left;
+  }
 }
 
 }  // namespace ft

@@ -55,11 +55,8 @@ std::vector<std::int64_t> list_checkpoint_names(const std::string& output_dir);
 std::vector<std::int64_t> list_checkpoints(const std::string& output_dir);
 std::string checkpoint_path(const std::string& output_dir, std::int64_t step);
 
-// Returns the steps of the oldest checkpoints, so that `keep` are left without them. The newest and the steps
-// in `spared` (the best one, the one being resumed) are not among them.
-std::vector<std::int64_t> steps_to_prune(const std::string& output_dir, std::int64_t keep,
-                                         const std::vector<std::int64_t>& spared);
-// Removes the checkpoints of steps_to_prune(). Call it after the newest is committed.
+// Removes the oldest checkpoints until `keep` are left, except the steps in `spared` (the best one, the one
+// being resumed). Call it after the newest is committed.
 void prune_checkpoints(const std::string& output_dir, std::int64_t keep,
                        const std::vector<std::int64_t>& spared = {});
 

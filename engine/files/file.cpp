@@ -13,6 +13,7 @@
 
 #include "engine/core/environment.h"
 #include "engine/files/staged_folder.h"
+#include "engine/files/write_all.h"
 
 namespace ft {
 namespace {
@@ -140,14 +141,7 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(const void* data, std::int64_t bytes) {
   require(fd_ >= 0, "written after commit");
-  const auto* from = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const auto some = static_cast<std::size_t>(std::min<std::int64_t>(bytes, std::int64_t{1} << 30));
-    const ssize_t put = ::write(fd_, from, some);
-    if (put < 0 && errno == EINTR) continue;
-    if (put <= 0) fail_to_write(path_, put < 0 ? errno : ENOSPC);
-    from += put, bytes -= put;
-  }
+  if (const int error = write_all(fd_, data, bytes)) fail_to_write(path_, error);
 }
 
 void AtomicFile::reserve(std::int64_t bytes) {

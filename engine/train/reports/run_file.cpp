@@ -10,23 +10,13 @@
 
 #include "engine/core/error.h"
 #include "engine/files/file.h"
+#include "engine/files/write_all.h"
 
 namespace ft {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, int error) {
   throw UserError(Exit::storage, str(path, ": cannot be written: ", system_error_text(error)));
-}
-
-// Returns errno, 0 if all was written.
-int write_all(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return 0;
 }
 
 }  // namespace
@@ -62,7 +52,7 @@ void RunFile::append(std::string_view piece) {
   require(fd_ >= 0, "a run file is opened before it is written");
   if (is_removed()) throw UserError(Exit::storage, path_ + ": was removed during the run");
   const off_t before = ::lseek(fd_, 0, SEEK_END);
-  const int error = write_all(fd_, piece);
+  const int error = write_all(fd_, piece.data(), std::ssize(piece));
   if (error == 0) return;
   // A part of the piece is removed; a device that cannot be cut keeps it.
   if (before >= 0 && ::ftruncate(fd_, before) != 0) fail(path_, error);
