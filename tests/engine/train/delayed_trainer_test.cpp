@@ -59,8 +59,8 @@ struct Setting {
   std::int64_t after = 0;
   DType dtype = DType::f32;
   std::set<std::int32_t> overflow = {};  // micro-batches whose gradients overflow
-  std::int64_t save_steps = 1000;
-  std::string output = "/nowhere", resume = {};
+  std::int64_t save_steps = 0;           // 0: it never saves
+  std::string output = {}, resume = {};
   int steps = 12;
 };
 
@@ -83,6 +83,7 @@ Outcome run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   t.weight_decay = kDecay;
   t.output_dir = run.output;
   config.delayed_update_after = run.after;
+  config.checkpointing.save_strategy = run.save_steps ? SaveStrategy::steps : SaveStrategy::no;
   config.checkpointing.save_steps = static_cast<double>(run.save_steps);
   Vectors model(run.dtype, run.overflow);
   const Numbers data(numbers(run.steps * run.ranks * run.micro_steps));

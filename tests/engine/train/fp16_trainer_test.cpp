@@ -61,8 +61,8 @@ struct Setting {
   std::vector<std::int32_t> ids;
   Happenings happenings = {};
   int ranks = 1, stage = 0;
-  std::int64_t save_steps = 1000;
-  std::string output = "/nowhere", resume = {};
+  std::int64_t save_steps = 0;  // 0: it never saves
+  std::string output = {}, resume = {};
   std::int64_t max_shard_bytes = kMaxShardBytes;
   LossScaling scaling = {};
   bool fp16 = true;
@@ -82,6 +82,7 @@ Course run_rank(const Setting& run, Ops& ops, Communicator& comm) {
   config.training.warmup_steps = 9;
   config.training.max_grad_norm = 0.5;
   config.training.output_dir = run.output;
+  config.checkpointing.save_strategy = run.save_steps ? SaveStrategy::steps : SaveStrategy::no;
   config.checkpointing.save_steps = static_cast<double>(run.save_steps);
   Vector model(run.happenings);
   const Numbers data(run.ids);
@@ -160,7 +161,7 @@ TEST(NonFinite, StepsAreCountedAcrossAResumption) {
   run.output = folder.path(), run.save_steps = 5;
   const Course whole = run_all(run)[0];
   Setting rest = run;
-  rest.resume = folder / "checkpoint-5", rest.output = "/nowhere", rest.save_steps = 1000;
+  rest.resume = folder / "checkpoint-5", rest.save_steps = 0;
   const Course resumed = run_all(rest)[0];
   EXPECT_EQ(resumed.weights, whole.weights);
   EXPECT_EQ(resumed.state.nonfinite_steps, 3);
