@@ -12,6 +12,7 @@
 #include "engine/files/file.h"
 #include "engine/files/hub_cache.h"
 #include "engine/files/near_path.h"
+#include "engine/files/new_file.h"
 
 namespace ft {
 namespace {
@@ -92,22 +93,8 @@ void check_method(const std::string& word) {
     throw UserError(Exit::config, printable(word) + ": the methods are lora, qlora and full");
 }
 
-void refuse_existing(const std::string& file) {
-  throw UserError(Exit::config,
-                  str("--output: ", printable(file), " exists; give another name, or --overwrite"));
-}
-
-void check_file(const std::string& file) {
-  std::error_code none;
-  if (std::filesystem::is_directory(file, none))
-    throw UserError(Exit::config,
-                    str("--output: ", printable(file), " is a folder; give the name of a file"));
-}
-
-void check_new_file(const std::string& file) {
-  check_file(file);
-  if (path_exists(file)) refuse_existing(file);
-}
+void check_first(const std::string& file) { check_new_file(file, false); }
+void check_again(const std::string& file) { check_new_file(file, true); }
 
 // Fills in the answers that are missing.
 BeginArgs answered(const NewArgs& args, Screen& screen) {
@@ -124,7 +111,7 @@ BeginArgs answered(const NewArgs& args, Screen& screen) {
          "lora: an adapter; qlora: an adapter of weights in 4 bits; full: all weights", "lora", check_method},
         ""));
   all.output = questions.answer(
-      {"--output", "output", "the file to write", "run.json", args.overwrite ? check_file : check_new_file},
+      {"--output", "output", "the file to write", "run.json", args.overwrite ? check_again : check_first},
       all.output);
   return all;
 }

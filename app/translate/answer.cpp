@@ -13,8 +13,6 @@
 namespace ft::translate {
 namespace {
 
-constexpr const char* kFile = "run.json";
-
 std::string shown(const Json& value) {
   return value.is_string() ? printable(value.get<std::string>(), 60) : json_excerpt(value);
 }
@@ -113,12 +111,12 @@ void drop_refused(Draft& draft) {
   check_settings(draft);
 }
 
-std::string next_command(const Draft& draft) {
+std::string next_command(const Draft& draft, const std::string& file) {
   std::vector<std::string> words = draft.environment;
   words.emplace_back("ft");
   for (const std::vector<std::string>* part : {&draft.launch, &draft.command})
     words.insert(words.end(), part->begin(), part->end());
-  words.insert(words.end(), {"--config", kFile});
+  words.insert(words.end(), {"--config", file});
   if (draft.command[0] == "train") words.insert(words.end(), draft.options.begin(), draft.options.end());
   return shell_line(words);
 }

@@ -7,6 +7,9 @@
 
 namespace ft::translate {
 
+// The name of a run's file that is not written here.
+inline constexpr const char* kFile = "run.json";
+
 // Chooses the device, if nothing has chosen the CPU. The translated programs use GPUs if there are any.
 // `always` warns of a machine without a GPU also if nothing is launched.
 void choose_device(Draft&, bool always);
@@ -19,8 +22,8 @@ void check_settings(const Draft&);
 // mistake that no key explains.
 void drop_refused(Draft&);
 
-// Returns the command that starts the run of run.json.
-std::string next_command(const Draft&);
+// Returns the command that starts the run of a file.
+std::string next_command(const Draft&, const std::string& file);
 // Returns "a, b" as a list, "a" as a text, "" as null.
 Json settings_of(const std::string& to);
 

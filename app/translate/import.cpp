@@ -6,6 +6,8 @@
 
 #include "app/translate/answer.h"
 #include "app/translate/reader.h"
+#include "engine/files/file.h"
+#include "engine/files/new_file.h"
 
 namespace ft {
 namespace {
@@ -41,7 +43,8 @@ std::string missing(const Draft& draft) {
   return all;
 }
 
-void print_json(const translate::Program& program, const Draft& draft, bool made) {
+void print_json(const translate::Program& program, const Draft& draft, bool made,
+                const std::string& command) {
   Json keys = Json::array();
   for (const Row& r : draft.rows) {
     std::string verdict = word_of(r);
@@ -57,13 +60,15 @@ void print_json(const translate::Program& program, const Draft& draft, bool made
                           {"config", made ? draft.config : Json()},
                           {"keys", keys},
                           {"warnings", draft.warnings},
-                          {"command", made ? Json(translate::next_command(draft)) : Json()}})
+                          {"command", made ? Json(command) : Json()}})
             << "\n";
 }
 
 }  // namespace
 
 Exit import_run(const ImportArgs& args) {
+  const bool to_file = !args.output.empty();
+  if (to_file) check_new_file(args.output, args.overwrite);
   Draft draft;
   const translate::Program& program = args.file.empty()
                                           ? translate::read_command(args.command, args.from, draft)
@@ -72,15 +77,17 @@ Exit import_run(const ImportArgs& args) {
   translate::tidy(draft);
   translate::drop_refused(draft);
   const bool made = !args.strict || !draft.refused();
-  if (args.json) print_json(program, draft, made);
+  const std::string command = translate::next_command(draft, to_file ? args.output : translate::kFile);
+  if (to_file && made) write_file(args.output, json_text(draft.config) + "\n");
+  if (args.json) print_json(program, draft, made, command);
   if (!args.json) translate::print_rows(draft, word_of);
   if (!args.json) std::cerr << summary(program, draft) << "\n";
   if (!made) throw UserError(Exit::config, str("ft import --strict: ft does not have ", missing(draft)));
   if (args.json) return Exit::done;
-  std::cout << json_text(draft.config) << "\n";
+  if (!to_file) std::cout << json_text(draft.config) << "\n";
   if (draft.refused())
     std::cerr << "The run differs from the original where a key is not there: " << missing(draft) << "\n";
-  std::cerr << "next: " << translate::next_command(draft) << "\n";
+  std::cerr << "next: " << command << "\n";
   return Exit::done;
 }
 

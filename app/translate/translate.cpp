@@ -19,7 +19,7 @@ Exit answer(const Draft& draft, bool json) {
   if (!json) {
     translate::print_rows(draft, verdict_of);
     if (!refused) std::cout << json_text(draft.config) << "\n";
-    if (!refused) std::cerr << "next: " << translate::next_command(draft) << "\n";
+    if (!refused) std::cerr << "next: " << translate::next_command(draft, translate::kFile) << "\n";
   } else {
     Json rows = Json::array();
     for (const Row& r : draft.rows)
@@ -28,10 +28,11 @@ Exit answer(const Draft& draft, bool json) {
                       {"verdict", r.verdict},
                       {"to", translate::settings_of(r.to)},
                       {"why", r.why}});
-    std::cout << json_text({{"config", refused ? Json() : draft.config},
-                            {"flags", rows},
-                            {"warnings", draft.warnings},
-                            {"command", refused ? Json() : Json(translate::next_command(draft))}})
+    std::cout << json_text(
+                     {{"config", refused ? Json() : draft.config},
+                      {"flags", rows},
+                      {"warnings", draft.warnings},
+                      {"command", refused ? Json() : Json(translate::next_command(draft, translate::kFile))}})
               << "\n";
   }
   for (const Row& r : draft.rows)

@@ -18,7 +18,7 @@ constexpr const char* kBegin = R"(# Files of other programs
 `ft import -- COMMAND` of a command line of TRL, DeepSpeed-Chat or run_translation.py:
 
 ```
-$ ft import axolotl.yml > run.json
+$ ft import axolotl.yml --output run.json
 base_model NousResearch/Llama-3.2-1B  other name  model.model_name_or_path
 lora_r 32                             other name  lora.r
 gradient_accumulation_steps 4         same        training.gradient_accumulation_steps
@@ -29,10 +29,11 @@ save_total_limit 4                    default     checkpointing.save_total_limit
 axolotl: 12 same, 14 other name, 3 default, 2 no effect, 1 not there
 The run differs from the original where a key is not there: relora
 next: ft train --config run.json
-$ ft import -- trl sft --model_name_or_path Qwen/Qwen3-0.6B --dataset_name trl-lib/Capybara > run.json
+$ ft import --output run.json -- trl sft --model_name_or_path Qwen/Qwen3-0.6B --dataset_name trl-lib/Capybara
 ```
 
-run.json goes to stdout, and a verdict on each key to stderr:
+run.json goes to the file of `--output` (`--overwrite` replaces it), else to stdout, and a verdict on each key to
+stderr:
 
 | verdict | the key |
 |---|---|
@@ -42,7 +43,7 @@ run.json goes to stdout, and a verdict on each key to stderr:
 | no effect | changes nothing in ft, for the reason that is named |
 | not there | changes the run, and ft does not have it: run.json is made without it |
 
-- With `--strict` a key that is not there ends the command with exit code 2, and run.json is not printed.
+- With `--strict` a key that is not there ends the command with exit code 2, and run.json is not written.
 - A run that ft does not do at all (pictures, another objective, a file that trains nothing) is refused,
   with the reason and exit code 2. So is a value of the wrong kind, with its line.
 - `--json` prints one object: `program`, `config`, `keys` (each with `key`, `line`, `value`, `verdict`, `to`,

@@ -148,6 +148,23 @@ TEST_F(Import, WhatIsNotThereIsNamedAndStrictRefusesIt) {
   EXPECT_EQ(Json::parse(plain.out), made["config"]);
 }
 
+TEST_F(Import, WritesTheFileThatIsNamed) {
+  const std::string file = folder_ / "made.json";
+  const Json made = imported(kAxolotl, {"--output", file});
+  EXPECT_EQ(Json::parse(test::slurp(file)), made["config"]);
+  EXPECT_EQ(made["command"], "ft train --config " + file);
+  const std::string text = std::string(kAxolotl) + "relora: true\n";
+  expect_refusal(text, "--output: " + file + " exists; give another name, or --overwrite",
+                 {"--output", file});
+  expect_refusal(text, "is a folder; give the name of a file", {"--output", folder_.path(), "--overwrite"});
+  expect_refusal(text, "does not have relora", {"--output", folder_ / "none.json", "--strict"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "none.json"));
+  const Outcome again = run({"import", folder_ / "f.yml", "--output", file, "--overwrite"});
+  EXPECT_EQ(again.code, 0);
+  EXPECT_EQ(again.out, "");
+  EXPECT_EQ(Json::parse(test::slurp(file)), made["config"]);
+}
+
 // A value that ft's own reader refuses is taken out, and its key is not there.
 TEST_F(Import, ValuesThatFtDoesNotHave) {
   const Json made = imported(std::string(kAxolotl) + "optimizer: came_pytorch\nlr_scheduler: rex\n");
