@@ -71,6 +71,8 @@ constexpr std::array kGgufArchitectures = {GgufEntry{"llama", &llama::kFamily, &
                                            GgufEntry{"qwen2moe", &moe::kFamily},
                                            GgufEntry{"qwen3moe", &moe::kFamily},
                                            GgufEntry{"olmoe", &moe::kFamily},
+                                           GgufEntry{"qwen35", &qwen3_next::kFamily},
+                                           GgufEntry{"qwen35moe", &qwen3_next::kFamily},
                                            GgufEntry{"t5", &t5::kFamily}};
 
 // Returns null if ft does not know the model_type.

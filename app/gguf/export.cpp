@@ -89,6 +89,8 @@ std::vector<Item> items_of(const std::vector<TensorSpec>& from, const GgufModel&
 GgufTensor spec_of(const Item& item, GgmlType type, const Merger& merger) {
   GgufTensor t{item.name, type, dims_of(item.parts[0].shape)};
   if (merger.inputs_first(item.parts[0].name)) std::ranges::reverse(t.shape);
+  if (t.shape.size() == 3 && t.shape[1] == 1)
+    t.shape.erase(t.shape.begin() + 1);  // a convolution of single columns
   if (item.stacked()) t.shape.insert(t.shape.begin(), std::ssize(item.parts));
   if (item.vector()) t.shape.erase(t.shape.begin());
   return t;
@@ -159,8 +161,7 @@ void export_gguf(const GgufArgs& args) {
     Tensor values = merger(s);
     const ModelInfo& info = built.made.info;
     if (s.name == info.head_weight() && !merger.unties()) multiply(values, info.head_scale);
-    if (info.norm_offset != 0 && s.name.ends_with("norm.weight"))
-      std::for_each_n(values.as<float>(), values.numel(), [&](float& v) { v += info.norm_offset; });
+    model.to_gguf(s.name, values.as<float>(), values.numel());
     if (merger.inputs_first(s.name)) return turned(values, room);
     model.reorder(s.name, values.as<float>(), s.shape[0], s.shape.numel() / s.shape[0]);
     return values;
@@ -229,8 +230,9 @@ void export_gguf_lora(const GgufArgs& args) {
                       {"adapter.type", std::string("lora")},        {"adapter.lora.alpha", alpha}};
   struct Part {
     const Parameter* parameter;
-    std::string weight;  // its row order applies to the part; empty: no reordering
-    float factor;        // multiplies the values
+    std::string weight;  // the part has the order of its rows (B), or of its columns (A)
+    bool rows;
+    float factor;  // multiplies the values
   };
   std::vector<Part> parts;
   std::vector<GgufTensor> specs;
@@ -241,8 +243,8 @@ void export_gguf_lora(const GgufArgs& args) {
     // into B.
     const float of_head = weight == built.made.info.head_weight() ? built.made.info.head_scale : 1;
     const float factor = l.scale() * static_cast<float>(l.rank()) / alpha * of_head;
-    parts.push_back({&l.a, "", 1});
-    parts.push_back({&l.b, weight, factor});
+    parts.push_back({&l.a, weight, false, 1});
+    parts.push_back({&l.b, weight, true, factor});
     specs.push_back({name + ".lora_a", GgmlType::f32, dims_of(l.a.shape)});
     specs.push_back({name + ".lora_b", GgmlType::f32, dims_of(l.b.shape)});
     for (std::size_t at : {specs.size() - 2, specs.size() - 1})
@@ -256,7 +258,8 @@ void export_gguf_lora(const GgufArgs& args) {
     values.resize(static_cast<std::size_t>(shape.numel()));
     const Tensor y(reinterpret_cast<std::byte*>(values.data()), DType::f32, shape);
     built.start->read(*part.parameter, y, 0);
-    if (!part.weight.empty()) model.reorder(part.weight, values.data(), shape[0], shape[1]);
+    if (part.rows) model.reorder_rows(part.weight, values.data(), shape[0], shape[1]);
+    if (!part.rows) model.reorder_columns(part.weight, values.data(), shape[0], shape[1]);
     multiply(y, part.factor);
     return y;
   });

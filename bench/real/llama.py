@@ -12,6 +12,7 @@ import sys
 
 import numpy
 
+LIBRARY = next((argument for argument in sys.argv[1:] if ".so" in argument.split("/")[-1]), None)
 try:
     import llama_cpp as lib
     new, void, kept = (lambda kind, size: (kind * size)()), None, lib.llama_log_callback(lambda *_: None)
@@ -20,10 +21,10 @@ except ImportError:
     import llama_cpp_py_sync
     from llama_cpp_py_sync._cffi_bindings import get_ffi, get_lib
     ffi, token = get_ffi(), "llama_token"
-    lib = ffi.dlopen(sys.argv[4]) if len(sys.argv) > 4 else get_lib()
+    lib = ffi.dlopen(LIBRARY) if LIBRARY else get_lib()
     new, void, kept = (lambda kind, size: ffi.new(f"{kind}[]", size)), ffi.NULL, ffi.callback("ggml_log_callback", lambda *_: None)
     array = lambda pointer, shape: numpy.frombuffer(ffi.buffer(pointer, 4 * shape[0]), dtype=numpy.float32)
-    VERSION = f"llama.cpp in {sys.argv[4].split('/')[-1]}" if len(sys.argv) > 4 else f"llama-cpp-py-sync {llama_cpp_py_sync.__version__}"
+    VERSION = f"llama.cpp in {LIBRARY.split('/')[-1]}" if LIBRARY else f"llama-cpp-py-sync {llama_cpp_py_sync.__version__}"
 
 
 class Model:
@@ -75,4 +76,5 @@ def main():
                           "version": VERSION}), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

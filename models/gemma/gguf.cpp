@@ -51,7 +51,8 @@ GgufModel make_gguf(const std::string& config_json) {
               .vocab_size = c.vocab_size,
               .keys = decoder::gguf_keys(c, arch, config_json, Activation::gelu_tanh),
               .names = {decoder::kGgufModules, kBlocks},
-              .rope_factors = decoder::gguf_rope_factors(c.rope)};
+              .rope_factors = decoder::gguf_rope_factors(c.rope),
+              .norm_offset = c.norm_offset};
   g.keys.emplace_back(arch + ".attention.sliding_window", static_cast<std::uint32_t>(c.windows[0]));
   if (c.score_cap > 0) g.keys.emplace_back(arch + ".attn_logit_softcapping", c.score_cap);
   if (c.logit_cap > 0) g.keys.emplace_back(arch + ".final_logit_softcapping", c.logit_cap);

@@ -1,6 +1,7 @@
 // Describes models in GGUF, the format of llama.cpp and related programs: names, keys, and assumptions of its
 // readers. The tables of each family are in its folder.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -17,10 +18,11 @@ namespace ft {
 struct GgufName {
   std::string_view hugging_face, gguf;
 };
-// Name prefixes of a stack of blocks in both formats, and the modules of each block.
+// Name prefixes of a stack of blocks in both formats, and the modules of each block: a name counts in the first
+// list that has it.
 struct GgufBlocks {
   std::string_view hugging_face, gguf;
-  std::span<const GgufName> modules, more = {};
+  std::array<std::span<const GgufName>, 3> modules;
 };
 struct GgufNames {
   std::span<const GgufName> modules;  // outside all blocks
@@ -40,21 +42,31 @@ struct GgufModel {
   bool tied_head = false;           // write the head even if it equals the embedding's table
   std::int64_t ignored_window = 0;  // attention window that readers ignore; 0: none
 
-  // Linears whose rows have another order in GGUF. Either GGUF rotates the pairs (2 i, 2 i + 1) of a head,
-  // and Hugging Face (i, i + D / 2): row (h, half, i) becomes row (h, i, half). Or (thirds) GGUF stores all
-  // queries, then all keys, then all values, and Hugging Face stores them head by head: row (h, which, i)
-  // becomes row (which, h, i).
+  // Rows that follow one another in another order, by how Hugging Face's row is counted:
+  //   pairs   GGUF rotates the pairs (2 i, 2 i + 1) of a head, and Hugging Face (i, i + D / 2): row (head, half,
+  //           i) becomes row (head, i, half)
+  //   thirds  GGUF stores all queries, then all keys, then all values, and Hugging Face stores them head by
+  //           head: row (head, which, i) becomes row (which, head, i)
+  //   groups  a head has `each` parts, which GGUF stores by part: row (head, part, i) becomes row (part, head,
+  //           i). The rows before `first` keep their places.
+  enum class Order : std::uint8_t { pairs, thirds, groups };
   struct Permuted {
     std::string_view module;
     std::int64_t heads;
-    bool thirds = false;
+    Order order = Order::pairs;
+    std::int64_t each = 2, first = 0;
+    bool columns = false;  // it is the columns that have another order
 
-    bool fits(std::int64_t rows) const { return rows > 0 && rows % (heads * (thirds ? 3 : 2)) == 0; }
-    // Returns the GGUF row of Hugging Face's row r.
+    bool fits(std::int64_t rows) const { return rows > first && (rows - first) % (heads * each) == 0; }
+    // Returns GGUF's row (or column) of Hugging Face's row r of `rows`.
     std::int64_t place(std::int64_t r, std::int64_t rows) const;
   };
   std::vector<Permuted> permuted;
   const Permuted* find_permuted(const std::string& hugging_face) const;  // null: the order is the same
+
+  float norm_offset = 0;              // GGUF's norm weights are larger by it
+  std::string_view plain_norm = "-";  // the module of norms without an offset
+  std::string_view rates = "-";       // the tensors of which GGUF stores -exp(x)
 
   // Returns GGUF's name of a tensor, such as blk.3.attn_q.weight for model.layers.3.self_attn.q_proj.weight;
   // nullopt if GGUF has none.
@@ -63,8 +75,22 @@ struct GgufModel {
   // it.
   std::int64_t place_in_stack(const std::string& hugging_face) const;
   // Reorders the rows of (rows, columns) values, of the weight or bias with this name, to GGUF's order, in
-  // place.
-  void reorder(const std::string& hugging_face, float* values, std::int64_t rows, std::int64_t columns) const;
+  // place; or the columns; or both, of which one has another order.
+  void reorder(const std::string& hugging_face, float* values, std::int64_t rows,
+               std::int64_t columns) const {
+    reorder_rows(hugging_face, values, rows, columns);
+    reorder_columns(hugging_face, values, rows, columns);
+  }
+  void reorder_rows(const std::string& hugging_face, float* values, std::int64_t rows,
+                    std::int64_t columns) const;
+  void reorder_columns(const std::string& hugging_face, float* values, std::int64_t rows,
+                       std::int64_t columns) const;
+  // Makes GGUF's values of n values of a tensor, in place; or the other way round.
+  void to_gguf(const std::string& hugging_face, float* values, std::int64_t n) const;
+  void from_gguf(const std::string& hugging_face, float* values, std::int64_t n) const;
+
+ private:
+  float offset_of(const std::string& hugging_face) const;
 };
 
 }  // namespace ft

@@ -46,11 +46,14 @@ class GgufWeights final : public WeightSource {
     std::int64_t first = 0;                      // the tensor's element where the weight begins
     const GgufModel::Permuted* order = nullptr;  // null: the rows have the same order
     bool turned = false;                         // the tensor is the transpose
-    float offset = 0;                            // amount by which the tensor's values are larger
+    std::string name;                            // the weight's Hugging Face name
   };
-  Entry entry_of(const Parameter&, const GgufTensor&, const MadeModel&) const;
+  Entry entry_of(const Parameter&, const GgufTensor&) const;
   const Entry& at(const std::string& name) const;
+  static std::int64_t columns_of(const Entry&);  // elements of a row
   void read_turned(const Entry&, const Tensor& to, std::int64_t first) const;
+  // Reads n values of a weight from element `first` on, all in one row.
+  void read_row(const Entry&, std::int64_t first, std::int64_t n, std::vector<float>& values) const;
   // Converts n values of the tensor, from number `from` on, and stores them at element i of `to`.
   void put(const Entry&, std::int64_t from, float* values, std::int64_t n, const Tensor& to,
            std::int64_t i) const;

@@ -45,7 +45,7 @@ GgufWeights::GgufWeights(const std::string& path, const std::string& config_json
     const auto at = gguf ? tensors.find(*gguf) : tensors.end();
     if (at == tensors.end())
       throw UserError(Exit::input, str(printable(path), ": it has no ", gguf.value_or(name)));
-    Entry entry = entry_of(p, *at->second, made);
+    Entry entry = entry_of(p, *at->second);
     if (turned.contains(name)) {
       entry.turned = true;
       std::ranges::reverse(entry.shape);
@@ -57,13 +57,12 @@ GgufWeights::GgufWeights(const std::string& path, const std::string& config_json
   for (const auto& [name, entry] : entries_) whole_ &= form_of(entry.tensor->type)->dequantize == nullptr;
 }
 
-GgufWeights::Entry GgufWeights::entry_of(const Parameter& p, const GgufTensor& tensor,
-                                         const MadeModel& made) const {
+GgufWeights::Entry GgufWeights::entry_of(const Parameter& p, const GgufTensor& tensor) const {
   const std::string name = p.stored_name();
   const auto refuse = [&](const auto&... what) {
     throw UserError(Exit::input, str(printable(file_.path()), ": ", tensor.name, " is ", what...));
   };
-  Entry e{.tensor = &tensor, .shape = tensor.shape, .order = names_.find_permuted(name)};
+  Entry e{.tensor = &tensor, .shape = tensor.shape, .order = names_.find_permuted(name), .name = name};
   if (const std::int64_t place = names_.place_in_stack(name); place >= 0) {
     if (e.shape.size() != 3 || place >= e.shape[0])
       refuse(shape_text(e.shape), ", not a matrix for each expert");
@@ -71,8 +70,9 @@ GgufWeights::Entry GgufWeights::entry_of(const Parameter& p, const GgufTensor& t
     e.first = place * e.shape[0] * e.shape[1];
   }
   if (e.shape.size() == 1 && p.shape.rank == 2) e.shape.insert(e.shape.begin(), 1);
-  if (e.order && (e.shape.empty() || !e.order->fits(e.shape[0]))) refuse("not ", e.order->heads, " heads");
-  if (name.ends_with("norm.weight")) e.offset = made.info.norm_offset;
+  if (e.order && (e.shape.empty() || !e.order->fits(e.order->columns ? e.shape.back() : e.shape[0])))
+    refuse("not ", e.order->heads, " heads");
+  if (e.shape.size() == 2 && p.shape.rank == 3) e.shape.insert(e.shape.begin() + 1, 1);  // a convolution
   return e;
 }
 
@@ -89,28 +89,45 @@ std::vector<std::string> GgufWeights::names() const {
   return all;
 }
 
+std::int64_t GgufWeights::columns_of(const Entry& e) {
+  if (e.shape.size() == 2) return e.shape[1];
+  return e.tensor->elements() / std::max<std::int64_t>(e.shape.empty() ? 1 : e.shape[0], 1);
+}
+
 WeightInfo GgufWeights::info(const std::string& name) const { return {file_.path(), type_, at(name).shape}; }
 
 void GgufWeights::read(const std::string& name, const Tensor& to, std::int64_t first) const {
   constexpr std::int64_t kAtOnce = 1 << 16;  // elements
   const Entry& e = at(name);
   if (e.turned) return read_turned(e, to, first);
-  const std::int64_t rows = e.shape.empty() ? 1 : e.shape[0], n = to.numel();
-  const std::int64_t columns =
-      e.shape.size() == 2 ? e.shape[1] : e.tensor->elements() / std::max<std::int64_t>(rows, 1);
+  const std::int64_t columns = columns_of(e), n = to.numel();
   in_parallel(ceil_div(n, kAtOnce), [&](std::int64_t piece) {
     std::vector<float> values;
     const std::int64_t end = std::min(n, (piece + 1) * kAtOnce);
     for (std::int64_t i = piece * kAtOnce; i < end;) {
-      const std::int64_t row = (first + i) / columns, column = (first + i) % columns;
-      const std::int64_t count = e.order ? std::min(end - i, columns - column) : end - i;
-      const std::int64_t from = e.order ? e.order->place(row, rows) * columns + column : first + i;
-      values.resize(static_cast<std::size_t>(count));
-      file_.read(*e.tensor, e.first + from, count, values.data());
-      put(e, e.first + from, values.data(), count, to, i);
+      const std::int64_t left = columns - (first + i) % columns,
+                         count = e.order ? std::min(end - i, left) : end - i;
+      read_row(e, first + i, count, values);
+      put(e, e.first + first + i, values.data(), count, to, i);
       i += count;
     }
   });
+}
+
+void GgufWeights::read_row(const Entry& e, std::int64_t first, std::int64_t n,
+                           std::vector<float>& values) const {
+  values.resize(static_cast<std::size_t>(n));
+  const std::int64_t columns = columns_of(e), row = first / columns, column = first % columns;
+  if (!e.order || !e.order->columns) {
+    const std::int64_t rows = e.shape.empty() ? 1 : e.shape[0];
+    const std::int64_t from = e.order ? e.order->place(row, rows) * columns + column : first;
+    return file_.read(*e.tensor, e.first + from, n, values.data());
+  }
+  std::vector<float> whole(static_cast<std::size_t>(columns));
+  file_.read(*e.tensor, e.first + row * columns, columns, whole.data());
+  for (std::int64_t c = 0; c < n; ++c)
+    values[static_cast<std::size_t>(c)] =
+        whole[static_cast<std::size_t>(e.order->place(column + c, columns))];
 }
 
 // Reads a transposed weight: its element (r, c) is element (c, r) of the tensor. Each row of the tensor holds
@@ -139,7 +156,7 @@ void GgufWeights::put(const Entry& e, std::int64_t from, float* values, std::int
   if (const std::int64_t bad = find_nonfinite(values, DType::f32, n); bad >= 0)
     throw UserError(Exit::input, str(printable(file_.path()), ": ", e.tensor->name,
                                      " has a NaN or Inf at element ", from + bad));
-  if (e.offset != 0) std::for_each_n(values, n, [&](float& v) { v -= e.offset; });
+  names_.from_gguf(e.name, values, n);
   const std::int64_t run = to.dense() ? to.numel() : to.cols();  // number of contiguous elements
   for (std::int64_t done = 0; done < n;) {
     const std::int64_t at = i + done, count = std::min(n - done, run - at % run);

@@ -112,7 +112,10 @@ GgufModel make_gguf(const std::string& config_json) {
               .keys = decoder::gguf_sizes(c, "gptneox"),
               .names = {kModules, kBlocks},
               .tied_head = true,
-              .permuted = {{"attention.query_key_value", c.num_attention_heads, true}}};
+              .permuted = {{.module = "attention.query_key_value",
+                            .heads = c.num_attention_heads,
+                            .order = GgufModel::Order::thirds,
+                            .each = 3}}};
   g.keys.emplace_back("gptneox.rope.dimension_count", static_cast<std::uint32_t>(c.rope.head_dim));
   g.keys.emplace_back("gptneox.rope.freq_base", static_cast<float>(c.rope.theta));
   g.keys.emplace_back("gptneox.use_parallel_residual", c.parallel);

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "models/decoder/gguf.h"
-#include "models/moe/config.h"
 #include "models/moe/family.h"
+#include "models/moe/gguf.h"
 
 namespace ft::moe {
 namespace {
@@ -13,18 +13,10 @@ constexpr std::array kGgufOfMixtral = {GgufName{"block_sparse_moe.gate", "ffn_ga
                                        GgufName{"block_sparse_moe.experts.%.w1", "ffn_gate_exps"},
                                        GgufName{"block_sparse_moe.experts.%.w3", "ffn_up_exps"},
                                        GgufName{"block_sparse_moe.experts.%.w2", "ffn_down_exps"}};
-constexpr std::array kGgufOfOthers = {GgufName{"mlp.gate", "ffn_gate_inp"},
-                                      GgufName{"mlp.experts.%.gate_proj", "ffn_gate_exps"},
-                                      GgufName{"mlp.experts.%.up_proj", "ffn_up_exps"},
-                                      GgufName{"mlp.experts.%.down_proj", "ffn_down_exps"},
-                                      GgufName{"mlp.shared_expert_gate", "ffn_gate_inp_shexp"},
-                                      GgufName{"mlp.shared_expert.gate_proj", "ffn_gate_shexp"},
-                                      GgufName{"mlp.shared_expert.up_proj", "ffn_up_shexp"},
-                                      GgufName{"mlp.shared_expert.down_proj", "ffn_down_shexp"}};
 constexpr std::array kBlocksOfMixtral = {
     GgufBlocks{"model.layers.", "blk.", decoder::kGgufOfLayers, kGgufOfMixtral}};
 constexpr std::array kBlocksOfOthers = {
-    GgufBlocks{"model.layers.", "blk.", decoder::kGgufOfLayers, kGgufOfOthers}};
+    GgufBlocks{"model.layers.", "blk.", decoder::kGgufOfLayers, kGgufOfLayers}};
 constexpr GgufNames kNamesOfMixtral{decoder::kGgufModules, kBlocksOfMixtral},
     kNamesOfOthers{decoder::kGgufModules, kBlocksOfOthers};
 
@@ -34,8 +26,7 @@ void check(const Config& c, const std::string& config_json) {
     throw UserError(Exit::input,
                     str(config_json, ": ", key, ": GGUF's ", c.model_type, " models have ", wanted));
   };
-  if (std::ranges::find(c.sparse, false) != c.sparse.end())
-    refuse("mlp_only_layers, decoder_sparse_step", "experts in every layer");
+  require_experts_everywhere(c, config_json);
   const bool normalised = c.model_type == "qwen3_moe" || c.model_type == "mixtral";
   if (c.normalised != normalised) refuse("norm_topk_prob", normalised ? "true" : "false");
   if (c.norms_whole_rows && c.key_width() != c.hidden_size)
@@ -46,6 +37,22 @@ void check(const Config& c, const std::string& config_json) {
 }
 
 }  // namespace
+
+void require_experts_everywhere(const Config& c, const std::string& config_json) {
+  if (std::ranges::find(c.sparse, false) != c.sparse.end())
+    throw UserError(Exit::input, str(config_json, ": mlp_only_layers, decoder_sparse_step: GGUF's ",
+                                     c.model_type, " models have experts in every layer"));
+}
+
+void add_gguf_experts(GgufKeys& keys, const Config& c, const std::string& architecture) {
+  const auto add = [&](const char* key, std::int64_t n) {
+    keys.emplace_back(architecture + key, static_cast<std::uint32_t>(n));
+  };
+  add(".expert_count", c.experts);
+  add(".expert_used_count", c.choices);
+  if (c.model_type.starts_with("qwen")) add(".expert_feed_forward_length", c.expert_width);
+  if (c.shared_width > 0) add(".expert_shared_feed_forward_length", c.shared_width);
+}
 
 GgufModel make_gguf(const std::string& config_json) {
   const Config c = read_config(config_json);
@@ -59,13 +66,7 @@ GgufModel make_gguf(const std::string& config_json) {
               .rope_factors = decoder::gguf_rope_factors(c.rope),
               .ignored_window = decoder::gguf_ignored_window(c)};
   g.keys = decoder::gguf_keys(c, architecture, config_json);
-  const auto add = [&](const char* key, std::int64_t n) {
-    g.keys.emplace_back(architecture + key, static_cast<std::uint32_t>(n));
-  };
-  add(".expert_count", c.experts);
-  add(".expert_used_count", c.choices);
-  if (c.model_type.starts_with("qwen")) add(".expert_feed_forward_length", c.expert_width);
-  if (c.shared_width > 0) add(".expert_shared_feed_forward_length", c.shared_width);
+  add_gguf_experts(g.keys, c, architecture);
   if (mixtral) g.permuted = decoder::gguf_permuted(c);
   return g;
 }

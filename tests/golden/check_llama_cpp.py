@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Does llama.cpp answer as ft does, for every family with an architecture there?
 
-    check_llama_cpp.py FT        (a Python with llama-cpp-python)
+    check_llama_cpp.py FT [LIBRARY]        (a Python with what bench/real/llama.py needs, which says what LIBRARY is)
 
 ft makes a small random model of each family, exports it to GGUF in float32, and answers 20 prompts of ids greedily; llama.cpp
 reads the file, with keys and values in float32, and has to give the same 24 tokens. Ends with 1 if one is another.
@@ -14,8 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-import llama_cpp
 import numpy
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench/real"))
+import llama
 
 NEW, END = 24, 319  # END ends answers in the models' files, and is given to neither side
 
@@ -30,6 +32,9 @@ def shape(model_type, architecture, **more):
 GEMMA = {"head_dim": 32, "query_pre_attn_scalar": 32, "sliding_window": 64, "hidden_activation": "gelu_pytorch_tanh",
          "hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": True}
 EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "decoder_sparse_step": 1, "mlp_only_layers": []}
+DELTA_NETS = {"num_hidden_layers": 4, "full_attention_interval": 2, "head_dim": 32, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
+              "linear_num_key_heads": 2, "linear_num_value_heads": 4,
+              "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}
 MODELS = [
     shape("llama", "LlamaForCausalLM"), shape("mistral", "MistralForCausalLM"), shape("qwen2", "Qwen2ForCausalLM"),
     shape("qwen3", "Qwen3ForCausalLM", head_dim=32), shape("olmo2", "Olmo2ForCausalLM"),
@@ -44,37 +49,29 @@ MODELS = [
     shape("mixtral", "MixtralForCausalLM", num_local_experts=4, num_experts_per_tok=2),
     shape("qwen2_moe", "Qwen2MoeForCausalLM", **EXPERTS, shared_expert_intermediate_size=128, norm_topk_prob=False),
     shape("qwen3_moe", "Qwen3MoeForCausalLM", **EXPERTS, head_dim=32, norm_topk_prob=True),
+    shape("qwen3_5_text", "Qwen3_5ForCausalLM", **DELTA_NETS),
+    shape("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", **DELTA_NETS, num_experts=8, num_experts_per_tok=2, moe_intermediate_size=128,
+          shared_expert_intermediate_size=128),
     shape("olmoe", "OlmoeForCausalLM", num_experts=8, num_experts_per_tok=2, num_key_value_heads=4, norm_topk_prob=False),
 ]
 
 
 def theirs(file, prompts):
-    model = llama_cpp.llama_model_load_from_file(str(file).encode(), llama_cpp.llama_model_default_params())
-    settings = llama_cpp.llama_context_default_params()
-    settings.n_ctx, settings.type_k, settings.type_v, settings.flash_attn_type = 256, 0, 0, 0  # 0: float32; no flash attention
-    answers = []
+    model, answers = llama.Model(str(file)), []
     for prompt in prompts:
-        context = llama_cpp.llama_init_from_model(model, settings)
-        answer, tokens = [], prompt
+        context, answer, tokens = model.context(), [], prompt
         while len(answer) < NEW:
-            ids = (llama_cpp.llama_token * len(tokens))(*tokens)  # lives until it is decoded
-            if llama_cpp.llama_decode(context, llama_cpp.llama_batch_get_one(ids, len(ids))) != 0:
-                sys.exit("llama_decode failed")
-            logits = numpy.ctypeslib.as_array(llama_cpp.llama_get_logits_ith(context, -1), (320,)).copy()
+            logits = model.logits(context, tokens).copy()
             logits[END] = -numpy.inf
             answer.append(int(logits.argmax()))
             tokens = answer[-1:]
-        llama_cpp.llama_free(context)
+        llama.lib.llama_free(context)
         answers.append(answer)
-    llama_cpp.llama_model_free(model)
     return answers
 
 
 def main():
     ft = Path(sys.argv[1]).resolve()
-    llama_cpp.llama_backend_init()
-    silence = llama_cpp.llama_log_callback(lambda *_: None)
-    llama_cpp.llama_log_set(silence, None)
     draw = random.Random(3)
     prompts = [[1] + [draw.randrange(3, END) for _ in range(draw.randrange(4, 30))] for _ in range(20)]
     good = True

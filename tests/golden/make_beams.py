@@ -21,7 +21,8 @@ CASES = [("llama", 1, {"num_beams": 2}), ("llama-gqa", 1, {"num_beams": 4, "earl
          ("lora-q-v", 3, {"num_beams": 4, "min_length": 12, "early_stopping": True, "length_penalty": 1.5}), ("llama-yarn", 1, {"num_beams": 7, "forced_eos_token_id": 5}),
          ("qwen3-window-biases", 1, {"num_beams": 4}),
          ("t5", 1, {}), ("t5-v11", 1, {"num_beams": 4, "length_penalty": 0.6}), ("t5-v11", 1, {"num_beams": 3, "forced_bos_token_id": 7, "no_repeat_ngram_size": 2}),
-         ("lora-t5", 2, {"num_beams": 4, "early_stopping": True, "min_new_tokens": 4})]
+         ("lora-t5", 2, {"num_beams": 4, "early_stopping": True, "min_new_tokens": 4}),
+         ("qwen35", 1, {"num_beams": 4, "length_penalty": 0.6}), ("lora-qwen35", 2, {"num_beams": 3, "early_stopping": True})]
 
 
 def load(name):

@@ -15,7 +15,7 @@ import transformers
 HERE, MARGIN, PROMPTS, NEW = Path(__file__).parent, 1e-3, 4, 16
 MODELS = ["llama", "llama-gqa", "llama-biases-gelu", "llama-dynamic", "llama-linear", "llama-llama3", "llama-yarn", "mistral-window",
           "qwen2-layer-types", "qwen3-window-biases", "lora-q-v", "lora-head", "lora-qwen3-tied", "lora-bias-all", "olmo2", "granite",
-          "smollm3", "phi3-longrope", "opt-post", "gpt2", "gpt-neox", "gemma2", "gemma3", "lora-phi3"]
+          "smollm3", "phi3-longrope", "opt-post", "gpt2", "gpt-neox", "gemma2", "gemma3", "lora-phi3", "qwen35", "lora-qwen35"]
 OPTIONS = [{}, {"repetition_penalty": 1.3}, {"no_repeat_ngram_size": 2}, {"min_new_tokens": 12},
            {"repetition_penalty": 0.8, "no_repeat_ngram_size": 3, "min_new_tokens": 8}]
 WARPERS = [{"temperature": 0.7, "top_k": 5}, {"top_k": 0, "top_p": 0.6}, {"top_k": 0, "min_p": 0.1}, {"temperature": 2.5, "top_k": 20, "top_p": 0.9, "min_p": 0.05},

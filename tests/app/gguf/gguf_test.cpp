@@ -82,12 +82,23 @@ TEST(GgufNames, AreLlamaCpps) {
 
 TEST(GgufNames, RowsOfAHeadTakeTurns) {
   std::vector<float> rows{0, 1, 2, 3, 4, 5, 6, 7};  // two heads of four rows
-  const GgufModel model{.permuted = {{"q_proj", 2}, {"qkv", 2, true}}};
+  using enum GgufModel::Order;
+  const GgufModel model{.permuted = {{"q_proj", 2},
+                                     {"qkv", 2, thirds, 3},
+                                     {"in_proj", 2, groups, 2, 2},
+                                     {"out_proj", 2, groups, 2, 0, true}}};
   model.reorder("x.q_proj.weight", rows.data(), 8, 1);
   EXPECT_EQ(rows, (std::vector<float>{0, 2, 1, 3, 4, 6, 5, 7}));
   rows = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};  // two heads of two queries, keys and values
   model.reorder("x.qkv.bias", rows.data(), 12, 1);
   EXPECT_EQ(rows, (std::vector<float>{0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11}));
+  rows = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};  // two rows, then two heads of two parts
+  model.reorder("x.in_proj.weight", rows.data(), 10, 1);
+  EXPECT_EQ(rows, (std::vector<float>{0, 1, 2, 3, 6, 7, 4, 5, 8, 9}));
+  rows = {0, 1, 2, 3, 4, 5, 6, 7};  // two rows of two heads of two parts
+  model.reorder("x.out_proj.weight", rows.data(), 2, 4);
+  EXPECT_EQ(rows, (std::vector<float>{0, 2, 1, 3, 4, 6, 5, 7}));
+  rows = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
   const std::vector<float> other = rows;
   model.reorder("x.v_proj.weight", rows.data(), 12, 1);
   EXPECT_EQ(rows, other);
