@@ -16,8 +16,9 @@ struct ImportArgs {
   bool strict = false;               // no run.json if a key is missing in ft
   bool json = false;                 // print one object: program, config, keys, warnings, command
 };
-// Prints run.json on stdout, or writes it into `output`; prints a verdict on each key, warnings and the command to type on stderr.
-// Throws UserError (config) without a run.json if `strict` and ft lacks a key, or if `output` exists.
+// Prints run.json on stdout, or writes it into `output`; prints a verdict on each key, warnings and the
+// command to type on stderr. Throws UserError (config) without a run.json if `strict` and ft lacks a key, or
+// if `output` exists.
 Exit import_run(const ImportArgs&);
 
 }  // namespace ft

@@ -35,7 +35,8 @@ std::optional<Found> find(std::span<const GgufName> names, std::string_view modu
   return std::nullopt;
 }
 
-// Finds a tensor's GGUF name, with its kind (.weight, .bias, or none) and, inside a block, the block's number.
+// Finds a tensor's GGUF name, with its kind (.weight, .bias, or none) and, inside a block, the block's
+// number.
 std::optional<Found> find(const GgufNames& names, const std::string& name) {
   const std::size_t dot = name.rfind('.');
   if (dot == std::string::npos) return std::nullopt;

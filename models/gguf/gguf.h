@@ -18,8 +18,8 @@ namespace ft {
 struct GgufName {
   std::string_view hugging_face, gguf;
 };
-// Name prefixes of a stack of blocks in both formats, and the modules of each block: a name counts in the first
-// list that has it.
+// Name prefixes of a stack of blocks in both formats, and the modules of each block: a name counts in the
+// first list that has it.
 struct GgufBlocks {
   std::string_view hugging_face, gguf;
   std::array<std::span<const GgufName>, 3> modules;
@@ -43,12 +43,12 @@ struct GgufModel {
   std::int64_t ignored_window = 0;  // attention window that readers ignore; 0: none
 
   // Rows that follow one another in another order, by how Hugging Face's row is counted:
-  //   pairs   GGUF rotates the pairs (2 i, 2 i + 1) of a head, and Hugging Face (i, i + D / 2): row (head, half,
-  //           i) becomes row (head, i, half)
+  //   pairs   GGUF rotates the pairs (2 i, 2 i + 1) of a head, and Hugging Face (i, i + D / 2): row (head,
+  //           half, i) becomes row (head, i, half)
   //   thirds  GGUF stores all queries, then all keys, then all values, and Hugging Face stores them head by
   //           head: row (head, which, i) becomes row (which, head, i)
-  //   groups  a head has `each` parts, which GGUF stores by part: row (head, part, i) becomes row (part, head,
-  //           i). The rows before `first` keep their places.
+  //   groups  a head has `each` parts, which GGUF stores by part: row (head, part, i) becomes row (part,
+  //           head, i). The rows before `first` keep their places.
   enum class Order : std::uint8_t { pairs, thirds, groups };
   struct Permuted {
     std::string_view module;

@@ -32,8 +32,8 @@ next: ft train --config run.json
 $ ft import --output run.json -- trl sft --model_name_or_path Qwen/Qwen3-0.6B --dataset_name trl-lib/Capybara
 ```
 
-run.json goes to the file of `--output` (`--overwrite` replaces it), else to stdout, and a verdict on each key to
-stderr:
+run.json goes to the file of `--output` (`--overwrite` replaces it), else to stdout, and a verdict on each key
+to stderr:
 
 | verdict | the key |
 |---|---|
