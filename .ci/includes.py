@@ -29,6 +29,7 @@ THIRD_PARTY = {
     "engine/cuda/gemm/cublaslt.h": "cublasLt.h",
     "engine/cuda/gemm/gemm_file.cpp": "nlohmann",
     "engine/cuda/gemm/tensor_maps.cpp": "cuda.h",
+    "engine/crypto": "openssl",
     "engine/files": "nlohmann openssl",
     "engine/files/uring_mover.cpp": "liburing.h",
     "engine/formats": "nlohmann",
@@ -40,7 +41,9 @@ THIRD_PARTY = {
     "tests": "gtest nlohmann immintrin.h",
     "tests/app/cli/hardening_test.cpp": "elf.h",
     "tests/app/hub/hub_server.cpp": "httplib.h",
+    "tests/engine/crypto/tls_test.cpp": "malloc.h",
     "tests/engine/cuda/nccl_abi.cpp": "nccl.h",
+    "tests/engine/ranks/mac_seal_test.cpp": "malloc.h",
     "tests/crash/file_calls.cpp": "linux/filter.h linux/seccomp.h",
     "tests/life/files/file_faults.cpp": "liburing.h",
 }
