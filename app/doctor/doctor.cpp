@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/config/config.h"
 #include "app/doctor/examination.h"
@@ -15,16 +16,34 @@
 namespace ft {
 namespace {
 
-Folders folders_of(const DoctorArgs& args) {
-  if (args.config.empty()) {
-    if (!args.overrides.empty()) throw UserError(Exit::config, "ft doctor: settings need --config FILE");
-    return {.output = ".", .offload = {}};
-  }
-  const RunConfig config = load_config(args.config, args.overrides);
-  Folders f{.output = config.training.output_dir, .offload = {}};
-  const ZeroConfig& z = config.zero_optimization;
+// Reads the run's settings; nothing without --config.
+std::optional<RunConfig> config_of(const DoctorArgs& args) {
+  if (!args.config.empty()) return load_config(args.config, args.overrides);
+  if (!args.overrides.empty()) throw UserError(Exit::config, "ft doctor: settings need --config FILE");
+  return std::nullopt;
+}
+
+Folders folders_of(const std::optional<RunConfig>& config) {
+  if (!config) return {.output = ".", .offload = {}};
+  Folders f{.output = config->training.output_dir, .offload = {}};
+  const ZeroConfig& z = config->zero_optimization;
   for (const auto& path : {z.offload_param.nvme_path, z.offload_optimizer.nvme_path})
     if (path && (f.offload.empty() || f.offload[0] != *path)) f.offload.push_back(*path);
+  return f;
+}
+
+// Describes how a run protects what its ranks send.
+Finding encryption_of(const RunConfig& config, bool several_machines) {
+  const DistributedConfig& d = config.distributed;
+  Finding f{.topic = "encryption",
+            .what = str("this run has distributed.encryption=", name_of(d.encryption))};
+  if (d.encryption == Encryption::none && (several_machines || d.nnodes > 1)) {
+    f.health = Health::advice;
+    f.what += ": machines between the ranks can read and change what they send";
+    f.todo = "on a network with others, set distributed.encryption=tls";
+  }
+  if (d.encryption != Encryption::none && config.on_gpu() && d.backend != Backend::tcp)
+    f.what += "; it does not cover what NCCL sends between GPUs";
   return f;
 }
 
@@ -76,7 +95,8 @@ bool wait_for(std::vector<std::unique_ptr<Patient>>& all, const SignalQueue& sig
 }  // namespace
 
 Exit doctor(const DoctorArgs& args) {
-  const Folders folders = folders_of(args);
+  const std::optional<RunConfig> config = config_of(args);
+  const Folders folders = folders_of(config);
   const std::vector<std::string> hosts = host_names(args);
   const SignalQueue signals;
   Screen progress(Screen::standard_error(args.json ? ProgressStyle::none : ProgressStyle::by_terminal));
@@ -95,6 +115,7 @@ Exit doctor(const DoctorArgs& args) {
   }
   std::vector<Examined> results;
   for (const auto& p : all) results.push_back(p->result());
+  if (config) results[0].findings.push_back(encryption_of(*config, all.size() > 1));
   if (args.json) {
     std::cout << json_text(doctor_json(results)) << "\n";
   } else {

@@ -57,6 +57,7 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
       .zero = zero_options(config, grid.zero()),
       .reduce_bucket = static_cast<std::int64_t>(config.zero_optimization.reduce_bucket_size),
       .wire = wire_of(config.distributed, grid.zero()).dtype,
+      .encryption = config.distributed.encryption,
       .nccl = config.distributed.backend != Backend::tcp,
       .states = states_of(config.training),
       .optimizer = make_optimizer(config.training),

@@ -25,6 +25,10 @@
 namespace ft {
 namespace {
 
+constexpr const char* kNcclIsNotCovered =
+    "distributed.encryption covers what the hosts send, and not the tensors that NCCL sends between GPUs; "
+    "distributed.backend=tcp sends all through the hosts";
+
 [[noreturn]] void refuse_zero(const std::string& setting, const std::string& why) {
   throw UserError(Exit::config, str("zero_optimization.", setting, why));
 }
@@ -80,6 +84,20 @@ std::string hash_of(RunConfig config) {
                         .expert_parallel_size = d.expert_parallel_size,
                         .sequence_parallel_type = d.sequence_parallel_type};
   return sha256(effective_config(config));
+}
+
+// Throws UserError (config) if the token is none that only this job's ranks can know. Without ft launch it is
+// the user's; the number of a job, which other launchers give, is no secret.
+void require_secret(Encryption encryption, const std::string& token) {
+  constexpr std::size_t kLeast = 16;  // characters: guesses can be tried against a recorded handshake
+  if (encryption == Encryption::none || token.size() >= kLeast) return;
+  throw UserError(
+      Exit::config,
+      str("distributed.encryption=", name_of(encryption), " needs a secret of all ranks in ", kTokenVariable,
+          ", of ", kLeast, " characters or more; it ",
+          token.empty() ? std::string("is not set") : str("has ", token.size()),
+          "\n  ft launch makes one; with another launcher set it to what openssl rand -hex 16 prints, "
+          "the same for all ranks"));
 }
 
 // Returns the reason not to use NCCL; empty: all ranks have it. Throws UserError (hardware) if a rank lacks
@@ -172,6 +190,7 @@ Ranks find_ranks(const RunConfig& config) {
   if (r.size == 1) return r;
   r.master = {started->master.empty() ? config.distributed.master_addr : started->master,
               master_port(config.distributed)};
+  require_secret(config.distributed.encryption, variable(kTokenVariable));
   r.token = variable(kTokenVariable) + started->job;
   r.config = hash_of(config);
   if (!variable(kListenerVariable).empty()) r.listener = number_in(kListenerVariable, -1, 1 << 16);
@@ -192,7 +211,8 @@ std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const 
                     .listener = Socket(r.root() ? r.listener : -1),
                     .token = r.token,
                     .config = r.config,
-                    .seconds = seconds});
+                    .seconds = seconds,
+                    .encryption = config.distributed.encryption});
   mesh.give_up = end_process;
   mesh.notice = say;
   cpu::CpuOps host(1);
@@ -211,9 +231,11 @@ std::unique_ptr<Communicator> make_communicator(const Ranks& r, Ops& ops, const 
   } else {
     const bool tcp = config.distributed.backend == Backend::tcp;
     const std::string why = tcp ? "" : without_nccl(*hosts, config);
-    if (!tcp && why.empty())
+    if (!tcp && why.empty()) {
+      if (r.root() && config.distributed.encryption != Encryption::none) say(kNcclIsNotCovered);
       return logged(make_nccl_communicator(ops, std::move(hosts), seconds,
                                            wire_of(config.distributed, r.grid.zero()), bucket));
+    }
     comm = std::make_unique<StagedCommunicator>(ops, std::move(hosts), why);
   }
   if (trace) comm = std::make_unique<TraceCommunicator>(std::move(comm), *trace);

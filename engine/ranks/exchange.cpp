@@ -1,10 +1,7 @@
 #include "engine/ranks/exchange.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 namespace ft {
 namespace {
@@ -19,9 +16,7 @@ Exchange::Exchange(Mesh mesh, double seconds) : mesh_(std::move(mesh)), seconds_
 }
 
 void Exchange::lost(std::size_t peer, int problem) {
-  const bool closed = problem == 0 || problem == ECONNRESET || problem == EPIPE;
-  watch_.accuse(static_cast<int>(peer), Exit::peer_lost,
-                closed ? "went away" : str("cannot be reached (", std::strerror(problem), ")"));
+  watch_.accuse(static_cast<int>(peer), Exit::peer_lost, loss_of(problem));
 }
 
 void Exchange::silent() {
@@ -47,10 +42,7 @@ bool Exchange::send(std::size_t peer, const Parcel& parcel) {
   if (l.sent < head) pieces[n++] = {reinterpret_cast<char*>(&l.out) + l.sent, head - l.sent};
   const std::size_t done = l.sent < head ? 0 : l.sent - head;
   if (all > head) pieces[n++] = {const_cast<std::byte*>(parcel.out.data()) + done, parcel.out.size() - done};
-  msghdr message{};
-  message.msg_iov = pieces;
-  message.msg_iovlen = n;
-  const ssize_t moved = ::sendmsg(mesh_.peers[peer].socket.fd(), &message, MSG_NOSIGNAL);
+  const std::ptrdiff_t moved = mesh_.peers[peer].data.send({pieces, n});
   if (moved < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   // A rank that leaves may have sent the reason: read its message before reporting its absence.
   if (moved < 0 && l.hears && l.heard < head) return hear(peer, parcel);
@@ -66,7 +58,7 @@ bool Exchange::hear(std::size_t peer, const Parcel& parcel) {
   void* to = greeting ? static_cast<void*>(reinterpret_cast<char*>(&l.in) + l.heard)
                       : static_cast<void*>(parcel.in.data() + (l.heard - head));
   const std::size_t room = greeting ? head - l.heard : head + parcel.in.size() - l.heard;
-  const ssize_t moved = ::recv(mesh_.peers[peer].socket.fd(), to, room, 0);
+  const std::ptrdiff_t moved = mesh_.peers[peer].data.receive(to, room);
   if (moved < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (moved <= 0) lost(peer, moved == 0 ? 0 : errno);
   l.heard += static_cast<std::size_t>(moved);
@@ -80,7 +72,7 @@ void Exchange::look_for_cuts() {
   for (std::size_t p = 0; p < lines_.size(); ++p) {
     Line& l = lines_[p];
     if (l.sent_all() && l.heard_all()) continue;
-    const std::int64_t now = unacknowledged(mesh_.peers[p].socket.fd());
+    const std::int64_t now = unacknowledged(mesh_.peers[p].data.fd());
     if (now == 0 || now != l.in_flight) l.since = Clock::now();
     l.in_flight = now;
     if (now != 0 && Clock::now() - l.since > kCut) lost(p, ETIMEDOUT);
@@ -110,7 +102,7 @@ void Exchange::run(Collective what, std::span<const Parcel> parcels, Series& ser
   now_ = {what, what == Collective::send_receive ? 0 : ++series.number, 0};
   watch_.begin(what, ++begun_, series.group);
   for (std::size_t p = 0; p < lines_.size(); ++p) {
-    const bool other = mesh_.peers[p].socket.fd() >= 0;
+    const bool other = mesh_.peers[p].data.fd() >= 0;
     lines_[p] = {.out = {what, now_.number, parcels[p].out.size()},
                  .in = {what, now_.number, parcels[p].in.size()},
                  .sends = other && parcels[p].sends,
@@ -126,7 +118,7 @@ void Exchange::run(Collective what, std::span<const Parcel> parcels, Series& ser
       if (!l.sent_all()) moved |= send(p, parcels[p]);
       if (!l.heard_all()) moved |= hear(p, parcels[p]);
       const bool out = !l.sent_all(), in = !l.heard_all();
-      fds_[p] = {out || in ? mesh_.peers[p].socket.fd() : -1,
+      fds_[p] = {out || in ? mesh_.peers[p].data.fd() : -1,
                  static_cast<short>((out ? POLLOUT : 0) | (in ? POLLIN : 0)), 0};
       waiting |= out || in;
     }

@@ -35,6 +35,7 @@ class Exchange {
 
   int rank() const { return mesh_.rank; }
   int size() const { return mesh_.size(); }
+  Encryption encryption() const { return mesh_.encryption; }
   // The place in the program, for the message when a rank is lost.
   void at_step(std::int64_t step) { watch_.at_step(step); }
   void enter(std::string_view what) { watch_.enter(what); }

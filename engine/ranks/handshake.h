@@ -1,7 +1,8 @@
 // The handshake by which two ends of a connection prove that they belong to one job, before either trusts the
 // other's data. Each sends a random number and receives an HMAC-SHA-256 (RFC 2104) over both numbers, keyed
-// with the job's token. The token itself is never sent, and a recorded handshake is useless later. The proof
-// of the connecting end also covers its greeting. Nothing is encrypted.
+// with the job's token. The token itself is never sent, and a recorded handshake is useless later. Proofs
+// cover each end's setting of distributed.encryption too, and that of the connecting end its greeting. The
+// handshake is not encrypted: it shows names of machines, numbers of ranks and a hash of the configuration.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -9,21 +10,23 @@
 #include <span>
 #include <string>
 
+#include "engine/ranks/encryption.h"
+
 namespace ft {
 
 using Nonce = std::array<std::byte, 32>;
 using Proof = std::array<std::byte, 32>;
 
-constexpr std::uint32_t kMeshVersion = 4;  // version of handshakes and messages; other versions are refused
+constexpr std::uint16_t kMeshVersion = 5;  // version of handshakes and messages; other versions are refused
 
 struct Hello {  // sent by the connecting end
   std::array<char, 8> magic = {'f', 't', ' ', 'r', 'a', 'n', 'k', 's'};
-  std::uint32_t version = kMeshVersion;
+  std::uint16_t version = kMeshVersion, encryption = 0;  // the second: an Encryption
   Nonce nonce{};
 };
 
 struct Challenge {  // the listening end's answer
-  std::uint32_t version = kMeshVersion;
+  std::uint16_t version = kMeshVersion, encryption = 0;
   Nonce nonce{};
   Proof proof{};
 };
@@ -31,10 +34,13 @@ struct Challenge {  // the listening end's answer
 Nonce random_nonce();
 std::string random_token();  // 32 hexadecimal digits
 
-// The listening end's proof, and the connecting end's, which also covers its greeting.
-Proof proof_of_listener(const std::string& token, const Hello&, const Nonce& own);
-Proof proof_of_guest(const std::string& token, const Hello&, const Nonce& listeners,
+// The listening end's proof, and the connecting end's, which also covers its greeting. The proof in the
+// challenge is not part of either.
+Proof proof_of_listener(const std::string& token, const Hello&, const Challenge& own);
+Proof proof_of_guest(const std::string& token, const Hello&, const Challenge&,
                      std::span<const std::byte> greeting);
+// Returns the secret of this connection for one use, `purpose`. It differs in every handshake.
+Proof key_of_connection(const std::string& token, const char* purpose, const Hello&, const Challenge&);
 bool same(const Proof&, const Proof&);  // takes equally long for all inputs
 
 }  // namespace ft

@@ -6,10 +6,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "engine/core/error.h"
 #include "engine/ranks/handshake.h"
+#include "engine/ranks/seal.h"
 
 namespace ft {
 namespace {
@@ -52,12 +54,21 @@ std::string name_of(const Greeting& g) {
 
 std::span<const std::byte> bytes_of(const Greeting& g) { return std::as_bytes(std::span(&g, 1)); }
 
+constexpr std::chrono::seconds kToSeal{10};  // for the handshake of distributed.encryption
+
+std::uint16_t code_of(Encryption e) { return static_cast<std::uint16_t>(e); }
+
+std::string other_encryption(const std::string& who, std::uint16_t theirs, const Meeting& m) {
+  return str(who, " has distributed.encryption=", ft::name_of(Encryption(theirs)), ", and rank ", m.rank,
+             " has ", ft::name_of(m.encryption), "; all ranks need the same");
+}
+
 // A connection that has proved nothing yet.
 struct Guest {
   Socket socket;
   Clock::time_point until;
   Hello hello;
-  Nonce nonce = random_nonce();  // the guest's proof of knowing the token covers it
+  Challenge challenge;  // the guest's proof of knowing the token covers its nonce
   Answer answer;
   std::size_t read = 0;  // bytes of hello, then of answer
 
@@ -70,7 +81,7 @@ class Door {
   Door(const Socket& listener, const Meeting& m, std::vector<int> missing)
       : listener_(listener), m_(m), missing_(std::move(missing)) {}
 
-  // Calls come(greeting, socket) for each rank.
+  // Calls come(greeting, channel) for each rank.
   template <class Come>
   void wait(Clock::time_point deadline, const Come& come) {
     while (!missing_.empty()) {
@@ -108,11 +119,13 @@ class Door {
     if (g.hello.magic != Hello{}.magic) return false;
     if (g.read == sizeof(Hello)) return challenge(g);
     return !g.said_all() ||
-           same(g.answer.proof, proof_of_guest(m_.token, g.hello, g.nonce, bytes_of(g.answer.greeting)));
+           same(g.answer.proof, proof_of_guest(m_.token, g.hello, g.challenge, bytes_of(g.answer.greeting)));
   }
   // Answers the guest's hello. The guest sees from the answer whether this is its job and its version.
-  bool challenge(const Guest& g) const {
-    const Challenge c{.nonce = g.nonce, .proof = proof_of_listener(m_.token, g.hello, g.nonce)};
+  bool challenge(Guest& g) const {
+    Challenge& c = g.challenge;
+    c = {.encryption = code_of(m_.encryption), .nonce = random_nonce(), .proof = {}};
+    c.proof = proof_of_listener(m_.token, g.hello, c);
     return send_all(g.socket, &c, sizeof c, Clock::now()) && g.hello.version == kMeshVersion;
   }
   template <class Come>
@@ -121,13 +134,16 @@ class Door {
     if (it.size != m_.size)
       throw UserError(Exit::mismatch,
                       str(name_of(it), " expects ", it.size, " ranks; rank ", m_.rank, " expects ", m_.size));
+    if (g.hello.encryption != code_of(m_.encryption))
+      throw UserError(Exit::mismatch, other_encryption(name_of(it), g.hello.encryption, m_));
     if (text_of(it.config) != m_.config)
       throw UserError(Exit::mismatch, str(name_of(it), " has a different configuration from rank ", m_.rank));
     const auto found = std::find(missing_.begin(), missing_.end(), it.rank);
     if (found == missing_.end())
       throw UserError(Exit::config, str(name_of(it), ": rank ", it.rank, " is already taken"));
     missing_.erase(found);
-    come(it, std::move(g.socket));
+    come(it, sealed(std::move(g.socket), m_.encryption, End::listener, m_.token, g.hello, g.challenge,
+                    Clock::now() + kToSeal, name_of(it)));
   }
   std::string absent() const {
     std::string list;
@@ -147,20 +163,20 @@ std::vector<int> ranks_from(int first, int end) {
   return all;
 }
 
-void keep(Mesh& mesh, const Greeting& g, Socket socket) {
+void keep(Mesh& mesh, const Greeting& g, Channel channel) {
   Peer& p = mesh.peers[static_cast<std::size_t>(g.rank)];
   p.name = name_of(g);
-  p.socket = std::move(socket);
+  p.data = std::move(channel);
 }
 
-void keep_control(Mesh& mesh, int rank, Socket socket) {
-  mesh.peers[static_cast<std::size_t>(rank)].control = std::move(socket);
+void keep_control(Mesh& mesh, int rank, Channel channel) {
+  mesh.peers[static_cast<std::size_t>(rank)].control = std::move(channel);
 }
 
 // The connecting end of the handshake.
-void introduce(const Socket& to, const Meeting& m, const Greeting& mine, const std::string& whom,
-               Clock::time_point deadline) {
-  const Hello hello{.nonce = random_nonce()};
+Channel introduce(Socket to, const Meeting& m, const Greeting& mine, const std::string& whom,
+                  Clock::time_point deadline) {
+  const Hello hello{.encryption = code_of(m.encryption), .nonce = random_nonce()};
   Challenge c;
   if (!send_all(to, &hello, sizeof hello, deadline) || !receive_all(to, &c, sizeof c, deadline))
     throw UserError(Clock::now() < deadline ? Exit::peer_lost : Exit::hang,
@@ -168,12 +184,17 @@ void introduce(const Socket& to, const Meeting& m, const Greeting& mine, const s
   if (c.version != kMeshVersion)
     throw UserError(Exit::mismatch, str(whom, " uses version ", c.version, " and rank ", m.rank, " version ",
                                         kMeshVersion, "; all ranks need the same ft"));
-  if (!same(c.proof, proof_of_listener(m.token, hello, c.nonce)))
+  if (!same(c.proof, proof_of_listener(m.token, hello, c)))
     throw UserError(Exit::mismatch,
                     str(whom, " belongs to another job than rank ", m.rank, ", or has another token"));
-  const Answer answer{proof_of_guest(m.token, hello, c.nonce, bytes_of(mine)), mine};
+  const Answer answer{proof_of_guest(m.token, hello, c, bytes_of(mine)), mine};
   if (!send_all(to, &answer, sizeof answer, deadline))
     throw UserError(Exit::peer_lost, whom + " went away while the ranks were connecting");
+  // Both ends have proved to be of this job, so that both report it.
+  if (c.encryption != hello.encryption)
+    throw UserError(Exit::mismatch, other_encryption(whom, c.encryption, m));
+  return sealed(std::move(to), m.encryption, End::guest, m.token, hello, c,
+                std::min(deadline, Clock::now() + kToSeal), whom);
 }
 
 // Rank 0 receives every rank's greeting, then sends all greetings to every rank.
@@ -183,19 +204,19 @@ void receive_all_ranks(Mesh& mesh, const Meeting& m, Clock::time_point deadline)
   std::vector<Greeting> table(static_cast<std::size_t>(m.size));
   table[0] = greeting_of(m, 0);
   const Socket& listener = m.listener ? m.listener : own;
-  Door(listener, m, ranks_from(1, m.size)).wait(deadline, [&](const Greeting& g, Socket s) {
+  Door(listener, m, ranks_from(1, m.size)).wait(deadline, [&](const Greeting& g, Channel c) {
     auto& entry = table[static_cast<std::size_t>(g.rank)];
     entry = g;
-    put(entry.address, remote_address(s).host);
-    keep(mesh, g, std::move(s));
+    put(entry.address, remote_address(c.fd()).host);
+    keep(mesh, g, std::move(c));
   });
   for (int r = 1; r < m.size; ++r) {
-    const Peer& p = mesh.peers[static_cast<std::size_t>(r)];
-    if (!send_all(p.socket, table.data(), table.size() * sizeof(Greeting), deadline))
+    Peer& p = mesh.peers[static_cast<std::size_t>(r)];
+    if (!send_all(p.data, table.data(), table.size() * sizeof(Greeting), deadline))
       throw UserError(Exit::peer_lost, p.name + " went away while the ranks were connecting");
   }
-  Door(listener, m, ranks_from(1, m.size)).wait(deadline, [&](const Greeting& g, Socket s) {
-    keep_control(mesh, g.rank, std::move(s));
+  Door(listener, m, ranks_from(1, m.size)).wait(deadline, [&](const Greeting& g, Channel c) {
+    keep_control(mesh, g.rank, std::move(c));
   });
 }
 
@@ -207,31 +228,31 @@ void come_to_rank_0(Mesh& mesh, const Meeting& m, Clock::time_point deadline) {
   const Greeting mine = greeting_of(m, local_address(listener).port);
   std::vector<Greeting> table(static_cast<std::size_t>(m.size));
   const std::string whom = str("rank 0 at ", printable(m.master.host), " port ", m.master.port);
-  introduce(to, m, mine, whom, deadline);
-  if (!receive_all(to, table.data(), table.size() * sizeof(Greeting), deadline))
+  Channel data = introduce(std::move(to), m, mine, whom, deadline);
+  if (!receive_all(data, table.data(), table.size() * sizeof(Greeting), deadline))
     throw UserError(Clock::now() < deadline ? Exit::peer_lost : Exit::hang,
-                    str("rank ", m.rank, " connected to ", printable(m.master.host), " port ", m.master.port,
-                        " and was not accepted: rank 0 went away or expects other ranks"));
+                    errno == EBADMSG ? str(whom, " ", loss_of(EBADMSG), ", while the ranks were connecting")
+                                     : str("rank ", m.rank, " connected to ", printable(m.master.host),
+                                           " port ", m.master.port,
+                                           " and was not accepted: rank 0 went away or expects other ranks"));
   table[0].rank = 0;
-  keep(mesh, table[0], std::move(to));
-  Socket control = connect_to(m.master, deadline, "rank 0");
-  introduce(control, m, mine, whom, deadline);
-  keep_control(mesh, 0, std::move(control));
+  keep(mesh, table[0], std::move(data));
+  keep_control(mesh, 0, introduce(connect_to(m.master, deadline, "rank 0"), m, mine, whom, deadline));
   for (int r = 1; r < m.rank; ++r) {
     const Greeting& g = table[static_cast<std::size_t>(r)];
-    Socket s = connect_to({text_of(g.address), g.port}, deadline, name_of(g));
-    introduce(s, m, mine, name_of(g), deadline);
-    keep(mesh, g, std::move(s));
+    keep(mesh, g,
+         introduce(connect_to({text_of(g.address), g.port}, deadline, name_of(g)), m, mine, name_of(g),
+                   deadline));
   }
   Door door(listener, m, ranks_from(m.rank + 1, m.size));
-  door.wait(deadline, [&](const Greeting& g, Socket s) { keep(mesh, g, std::move(s)); });
+  door.wait(deadline, [&](const Greeting& g, Channel c) { keep(mesh, g, std::move(c)); });
 }
 
 }  // namespace
 
 Mesh meet(Meeting m) {
   require(0 <= m.rank && m.rank < m.size, "no such rank");
-  Mesh mesh{.rank = m.rank};
+  Mesh mesh{.rank = m.rank, .encryption = m.encryption};
   mesh.peers.resize(static_cast<std::size_t>(m.size));
   const auto wait = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(m.seconds));
   if (m.rank == 0)
@@ -248,7 +269,7 @@ std::vector<Mesh> mesh_of_threads(int size) {
     all[a].peers.resize(all.size());
     for (std::size_t b = 0; b < all.size(); ++b) all[a].peers[b].name = str("rank ", b, " (a thread)");
   }
-  const auto connect = [&](std::size_t a, std::size_t b, Socket Peer::*which) {
+  const auto connect = [&](std::size_t a, std::size_t b, Channel Peer::*which) {
     std::array<int, 2> ends{};
     require(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) == 0,
             "no socket pair");
@@ -257,7 +278,7 @@ std::vector<Mesh> mesh_of_threads(int size) {
   };
   for (std::size_t a = 0; a < all.size(); ++a)
     for (std::size_t b = a + 1; b < all.size(); ++b) {
-      connect(a, b, &Peer::socket);
+      connect(a, b, &Peer::data);
       if (a == 0) connect(a, b, &Peer::control);
     }
   return all;

@@ -10,13 +10,15 @@
 #include <vector>
 
 #include "engine/core/error.h"
+#include "engine/ranks/channel.h"
+#include "engine/ranks/encryption.h"
 #include "engine/ranks/socket.h"
 
 namespace ft {
 
 struct Peer {
-  Socket socket;     // empty for the own rank
-  Socket control;    // rank 0's second connection, for heartbeats (watch.h); empty between other ranks
+  Channel data;      // empty for the own rank
+  Channel control;   // rank 0's second connection, for heartbeats (watch.h); empty between other ranks
   std::string name;  // for people: "rank 2 on node7 (process 4711)"
 };
 
@@ -32,6 +34,7 @@ struct Mesh {
   std::vector<Peer> peers;  // by rank
   GiveUp give_up;           // empty: do nothing
   Notice notice;            // on rank 0; empty: print nothing
+  Encryption encryption = Encryption::none;
   int size() const { return static_cast<int>(peers.size()); }
 };
 
@@ -42,11 +45,12 @@ struct Meeting {
   std::string token;   // the job's secret
   std::string config;  // hash, in hexadecimal digits, of the settings that must be equal on all ranks
   double seconds = 0;  // until all ranks must have connected
+  Encryption encryption = Encryption::none;
 };
 
 // Throws UserError (hang) if ranks did not connect, and names them; (peer_lost) if a rank goes away
-// meanwhile; (mismatch) if a rank has another token, configuration, number of ranks or version of ft;
-// (config) if two ranks have the same number.
+// meanwhile, or bytes between the ranks are changed; (mismatch) if a rank has another token, configuration,
+// encryption, number of ranks or version of ft; (config) if two ranks have the same number.
 Mesh meet(Meeting);
 
 // Meshes of ranks within one process, for tests. Each must be used by a separate thread.

@@ -50,8 +50,8 @@ MeshCommunicator::Wires::Wires(Ops& ops, Mesh mesh, double seconds, std::int64_t
     : exchange(std::move(mesh), seconds),
       wire(w),
       piece(piece_of(exchange.size(), bucket)),
-      memory(memory_of(exchange.size(), bucket)),
-      arrived(ops.allocate(memory)),
+      memory(memory_of(exchange.size(), bucket, exchange.encryption())),
+      arrived(ops.allocate(memory_of(exchange.size(), bucket))),
       parcels(static_cast<std::size_t>(exchange.size())) {
   require(ops.device().kind == Device::Kind::cpu, "this communicator is for CPUs");
 }
@@ -80,6 +80,18 @@ std::unique_ptr<Communicator> MeshCommunicator::split(RankSubset group) {
   group.exact |= exact_;
   if (group.name.empty()) group.name = series_.group;
   return std::unique_ptr<Communicator>(new MeshCommunicator(wires_, std::move(group)));
+}
+
+std::string MeshCommunicator::via() const {
+  switch (encryption()) {
+    case Encryption::none:
+      return "TCP";
+    case Encryption::auth:
+      return "TCP, authenticated";
+    case Encryption::tls:
+      return "TCP with TLS 1.3";
+  }
+  return "";
 }
 
 void MeshCommunicator::clear_parcels() {

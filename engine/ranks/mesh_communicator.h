@@ -11,6 +11,7 @@
 #include "engine/ops/device.h"
 #include "engine/ranks/communicator.h"
 #include "engine/ranks/exchange.h"
+#include "engine/ranks/seal.h"
 #include "engine/ranks/wire.h"
 
 namespace ft {
@@ -37,7 +38,7 @@ class MeshCommunicator final : public Communicator {
   void enter(std::string_view what) override { wires_->exchange.enter(what); }
   void abandon() override { wires_->exchange.shut(); }
   std::unique_ptr<Communicator> split(RankSubset group) override;
-  std::string via() const override { return "TCP"; }
+  std::string via() const override;
   std::int64_t memory() const override { return wires_->memory; }
   std::int64_t sent() const override { return wires_->exchange.sent(); }
 
@@ -46,8 +47,11 @@ class MeshCommunicator final : public Communicator {
   const std::string& group() const { return series_.group; }
   Watch& watch() { return wires_->exchange.watch(); }
 
-  static std::int64_t memory_of(int size, std::int64_t bucket = kAnyBucket) {
-    return piece_of(size, bucket) * (size - 1);
+  Encryption encryption() const { return wires_->exchange.encryption(); }
+
+  static std::int64_t memory_of(int size, std::int64_t bucket = kAnyBucket,
+                                Encryption encryption = Encryption::none) {
+    return piece_of(size, bucket) * (size - 1) + seals_memory(encryption, size);
   }
 
  private:
@@ -56,7 +60,7 @@ class MeshCommunicator final : public Communicator {
     Exchange exchange;
     const Wire wire;
     const std::int64_t piece;     // bytes from each rank in a round of a sum
-    const std::int64_t memory;    // bytes of `arrived`
+    const std::int64_t memory;    // bytes of `arrived`, and of the connections' seals
     Buffer arrived;               // (size - 1, piece); in 16 bits, one half receives and the other sends
     std::vector<Parcel> parcels;  // by rank of the world
   };

@@ -39,19 +39,9 @@ Socket make(const addrinfo& a) {
   return Socket(::socket(a.ai_family, a.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, a.ai_protocol));
 }
 
-// Waits until the socket can be read or written. Returns false at the deadline.
-bool wait_for(const Socket& s, short what, Clock::time_point deadline) {
-  for (;;) {
-    pollfd p{s.fd(), what, 0};
-    const int ready = ::poll(&p, 1, milliseconds_until(deadline));
-    if (ready > 0) return true;
-    if (ready == 0 || errno != EINTR) return false;
-  }
-}
-
 bool connected(const Socket& s, const addrinfo& a, Clock::time_point deadline) {
   if (::connect(s.fd(), a.ai_addr, a.ai_addrlen) == 0) return true;
-  if (errno != EINPROGRESS || !wait_for(s, POLLOUT, deadline)) return false;
+  if (errno != EINPROGRESS || !wait_for(s.fd(), POLLOUT, deadline)) return false;
   int problem = 0;
   socklen_t size = sizeof problem;
   return getsockopt(s.fd(), SOL_SOCKET, SO_ERROR, &problem, &size) == 0 && problem == 0;
@@ -70,14 +60,14 @@ void tune(const Socket& s) {
 }
 
 template <class Get>
-Address address(const Socket& s, Get get) {
+Address address(int fd, Get get) {
   sockaddr_storage at{};
   socklen_t size = sizeof at;
   std::array<char, NI_MAXHOST> host{};
   std::array<char, NI_MAXSERV> port{};
   auto* any = reinterpret_cast<sockaddr*>(&at);
-  if (get(s.fd(), any, &size) != 0 || getnameinfo(any, size, host.data(), host.size(), port.data(),
-                                                  port.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+  if (get(fd, any, &size) != 0 || getnameinfo(any, size, host.data(), host.size(), port.data(), port.size(),
+                                              NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return {};
   return {host.data(), std::stoi(port.data())};
 }
@@ -91,6 +81,15 @@ Socket::~Socket() {
 int milliseconds_until(Clock::time_point t) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(t - Clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1 << 30));
+}
+
+bool wait_for(int fd, short event, Clock::time_point deadline) {
+  for (;;) {
+    pollfd p{fd, event, 0};
+    const int ready = ::poll(&p, 1, milliseconds_until(deadline));
+    if (ready > 0) return true;
+    if (ready == 0 || errno != EINTR) return false;
+  }
 }
 
 Socket listen_at(const Address& a) {
@@ -123,8 +122,8 @@ Socket connect_to(const Address& a, Clock::time_point deadline, const std::strin
                                   "\n  is it started, and is the port open?"));
 }
 
-Address local_address(const Socket& s) { return address(s, ::getsockname); }
-Address remote_address(const Socket& s) { return address(s, ::getpeername); }
+Address local_address(const Socket& s) { return address(s.fd(), ::getsockname); }
+Address remote_address(int fd) { return address(fd, ::getpeername); }
 
 std::int64_t unacknowledged(int fd) {
   tcp_info info{};
@@ -145,7 +144,7 @@ bool send_all(const Socket& s, const void* data, std::size_t bytes, Clock::time_
     if (n > 0) {
       at += n;
       bytes -= static_cast<std::size_t>(n);
-    } else if ((errno != EAGAIN && errno != EINTR) || !wait_for(s, POLLOUT, deadline)) {
+    } else if ((errno != EAGAIN && errno != EINTR) || !wait_for(s.fd(), POLLOUT, deadline)) {
       return false;
     }
   }
@@ -159,7 +158,7 @@ bool receive_all(const Socket& s, void* data, std::size_t bytes, Clock::time_poi
     if (n > 0) {
       at += n;
       bytes -= static_cast<std::size_t>(n);
-    } else if (n == 0 || (errno != EAGAIN && errno != EINTR) || !wait_for(s, POLLIN, deadline)) {
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR) || !wait_for(s.fd(), POLLIN, deadline)) {
       return false;
     }
   }

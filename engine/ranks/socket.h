@@ -41,8 +41,8 @@ Socket accept_from(const Socket& listener);  // empty if none is waiting
 // at the deadline, naming `who`.
 Socket connect_to(const Address&, Clock::time_point deadline, const std::string& who);
 
-Address local_address(const Socket&);   // numeric
-Address remote_address(const Socket&);  // numeric
+Address local_address(const Socket&);  // numeric
+Address remote_address(int fd);        // numeric
 
 // Returns the bytes sent but not acknowledged by the other end. Returns 0 if all are acknowledged, or if the
 // other end has no room for more: a slow reader is not a cut, though TCP_USER_TIMEOUT treats it as one.
@@ -59,5 +59,7 @@ bool receive_all(const Socket&, void* data, std::size_t bytes, Clock::time_point
 
 // Returns the milliseconds until a time for poll(), at least 0.
 int milliseconds_until(Clock::time_point);
+// Waits for an event of poll(), POLLIN or POLLOUT. Returns false at the deadline.
+bool wait_for(int fd, short event, Clock::time_point deadline);
 
 }  // namespace ft

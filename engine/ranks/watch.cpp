@@ -2,12 +2,10 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 namespace ft {
 namespace {
@@ -35,7 +33,7 @@ void raise(const Socket& event) {
 
 }  // namespace
 
-Watch::Watch(const Mesh& mesh)
+Watch::Watch(Mesh& mesh)
     : rank_(mesh.rank),
       give_up_(mesh.give_up),
       notice_(mesh.notice),
@@ -43,11 +41,11 @@ Watch::Watch(const Mesh& mesh)
       concluded_(event()),
       stop_(event()) {
   bool alone = true;
-  for (const Peer& p : mesh.peers) {
+  for (Peer& p : mesh.peers) {
     Line& l = lines_.emplace_back();
-    l.fd = p.control.fd();
+    if (p.control) l.channel = &p.control;
     l.name = p.name;
-    alone &= l.fd < 0;
+    alone &= !p.control;
   }
   if (!alone) thread_ = std::thread([this] { run(); });
 }
@@ -123,7 +121,7 @@ void Watch::accuse(int rank, Exit exit, const std::string& what) {
 void Watch::suspect(int rank, Exit exit, const std::string& what) {
   std::unique_lock lock(mutex_);
   if (!verdict_ && rank_ == 0) judge(rank, exit, what, place_);
-  if (!verdict_ && lines_[0].fd >= 0) {
+  if (!verdict_ && lines_[0].channel) {
     Message m{
         .kind = Message::Kind::accusation, .exit = static_cast<int>(exit), .blame = rank, .place = place_};
     std::copy_n(what.data(), std::min(what.size(), m.text.size() - 1), m.text.data());
@@ -198,22 +196,22 @@ void Watch::conclude(Exit exit, const std::string& text) {
 }
 
 void Watch::send(Line& l, const Message& m) {
-  if (l.fd < 0) return;
+  if (!l.channel) return;
   l.unsent.append(reinterpret_cast<const char*>(&m), sizeof m);
   flush(l);
 }
 
 // Sends as many bytes as the socket takes now.
 void Watch::flush(Line& l) {
-  const ssize_t n = ::send(l.fd, l.unsent.data(), l.unsent.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (n <= 0) return;
-  l.unsent.erase(0, static_cast<std::size_t>(n));
-  l.sent += n;
+  if (!l.channel || l.unsent.empty()) return;
+  const iovec all{l.unsent.data(), l.unsent.size()};
+  const std::ptrdiff_t n = l.channel->send({&all, 1});
+  if (n > 0) l.unsent.erase(0, static_cast<std::size_t>(n));
 }
 
 void Watch::beat() {
   for (Line& l : lines_)
-    if (l.fd >= 0 && l.unanswered < kMostUnanswered && l.unsent.size() < sizeof(Message)) {
+    if (l.channel && l.unanswered < kMostUnanswered && l.unsent.size() < sizeof(Message)) {
       send(l, {.kind = Message::Kind::heartbeat, .place = place_});
       ++l.unanswered;
     }
@@ -224,10 +222,10 @@ void Watch::beat() {
 void Watch::look_for_cuts() {
   for (std::size_t r = 0; r < lines_.size(); ++r) {
     Line& l = lines_[r];
-    if (l.fd < 0) continue;
-    const std::int64_t waiting = unheard(l.fd);
-    if (waiting == 0 || l.sent - waiting != l.acknowledged) l.moved_at = Clock::now();
-    l.acknowledged = l.sent - waiting;
+    if (!l.channel) continue;
+    const std::int64_t waiting = unheard(l.channel->fd()), arrived = l.channel->sent() - waiting;
+    if (waiting == 0 || arrived != l.acknowledged) l.moved_at = Clock::now();
+    l.acknowledged = arrived;
     if (Clock::now() - l.moved_at < kCut) continue;
     send(l, {.kind = Message::Kind::deaf, .place = place_});
     lost(r, ETIMEDOUT);
@@ -257,18 +255,15 @@ void Watch::look_for_delays() {
 
 void Watch::lost(std::size_t rank, int problem) {
   Line& l = lines_[rank];
-  l.fd = -1;
-  if (l.done) return;
-  const bool closed = problem == 0 || problem == ECONNRESET || problem == EPIPE;
-  const std::string what = closed ? "went away" : str("cannot be reached (", std::strerror(problem), ")");
-  judge(static_cast<int>(rank), Exit::peer_lost, what, place_);
+  l.channel = nullptr;
+  if (!l.done) judge(static_cast<int>(rank), Exit::peer_lost, loss_of(problem), place_);
 }
 
 void Watch::hear(std::size_t rank) {
   Line& l = lines_[rank];
-  while (l.fd >= 0) {
+  while (l.channel) {
     auto* to = reinterpret_cast<std::byte*>(&l.in) + l.heard;
-    const ssize_t n = ::recv(l.fd, to, sizeof(Message) - l.heard, MSG_DONTWAIT);
+    const std::ptrdiff_t n = l.channel->receive(to, sizeof(Message) - l.heard);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (n <= 0) return lost(rank, n == 0 ? 0 : errno);
     l.heard += static_cast<std::size_t>(n);
@@ -326,7 +321,8 @@ void Watch::run() {
       const std::lock_guard lock(mutex_);
       fds.clear();
       for (const Line& l : lines_)
-        fds.push_back({l.fd, static_cast<short>(POLLIN | (l.unsent.empty() ? 0 : POLLOUT)), 0});
+        fds.push_back({l.channel ? l.channel->fd() : -1,
+                       static_cast<short>(POLLIN | (l.unsent.empty() ? 0 : POLLOUT)), 0});
       fds.push_back({stop_.fd(), POLLIN, 0});
       until = next_look(beat_at);
     }

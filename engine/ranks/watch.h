@@ -29,7 +29,7 @@ namespace ft {
 class Watch {
  public:
   // Uses the mesh's control connections during its lifetime.
-  explicit Watch(const Mesh&);
+  explicit Watch(Mesh&);
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
   // Tells the other ranks that this rank is done, or, during an exception, that it failed.
@@ -64,10 +64,10 @@ class Watch {
     Whereabouts place;
     std::array<char, 600> text{};
   };
-  struct Line {  // a connection to one rank
-    int fd = -1;
+  struct Line {                  // a connection to one rank
+    Channel* channel = nullptr;  // null: none, or it is lost
     std::string name, unsent;
-    std::int64_t sent = 0, acknowledged = 0;    // bytes
+    std::int64_t acknowledged = 0;              // bytes
     Clock::time_point moved_at = Clock::now();  // when bytes were last acknowledged or none was in flight
     Message in;
     std::size_t heard = 0;  // received bytes of `in`

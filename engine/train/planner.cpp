@@ -231,17 +231,21 @@ TransientMemory count_beside(const std::optional<ParameterStore>& store, const C
   return store->transient();
 }
 
+// Returns the bytes of the communicator's buffers. On GPUs they are in host memory or NCCL's, except the
+// buffer for sums in 16 bits.
+std::int64_t buffers_between_ranks(const PlanRequest& r) {
+  const int ranks = r.grid.ranks();
+  if (r.device.kind == Device::Kind::cpu)
+    return MeshCommunicator::memory_of(ranks, r.reduce_bucket, r.encryption);
+  return ranks > 1 && r.nccl ? narrow_elements(r.wire, r.reduce_bucket, ranks) * size_of(r.wire) : 0;
+}
+
 }  // namespace
 
 Plan plan_run(Model& model, const PlanRequest& r) {
   NullOps null(r.device);
-  // On GPUs the communicator's buffers are in host memory or NCCL's, except the buffer for sums in 16 bits.
-  const bool on_cpus = r.device.kind == Device::Kind::cpu;
-  const int ranks = r.grid.ranks();
-  const std::int64_t narrow = ranks > 1 && r.nccl ? narrow_elements(r.wire, r.reduce_bucket, ranks) : 0;
-  PlannedCommunicator world(
-      ranks, on_cpus ? MeshCommunicator::memory_of(ranks, r.reduce_bucket) : narrow * size_of(r.wire), r.wire,
-      r.stage * r.grid.ranks() / r.grid.pipeline);
+  PlannedCommunicator world(r.grid.ranks(), buffers_between_ranks(r), r.wire,
+                            r.stage * r.grid.ranks() / r.grid.pipeline);
   const Grid grid(world, r.grid);
   Communicator& comm = grid.zero();
   const auto host = r.zero.early ? std::make_shared<NullOps>() : nullptr;

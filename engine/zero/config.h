@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/core/rules.h"
+#include "engine/ranks/encryption.h"
 #include "engine/ranks/grid.h"
 
 namespace ft {
@@ -147,6 +148,7 @@ struct DistributedConfig {
   std::string master_addr = "127.0.0.1";
   std::int64_t master_port = 29500;
   std::int64_t timeout_s = 1800;
+  Encryption encryption = Encryption::none;
   GradientType communication_data_type = GradientType::fp32;
   bool prescale_gradients = false;
   double gradient_predivide_factor = 1;
@@ -175,6 +177,10 @@ struct DistributedConfig {
       "Port where rank 0 listens; with the default, ft launch takes any free one.", at_least(0),
       at_most(65535));
     f("timeout_s", timeout_s, "Several ranks: seconds to wait for a rank before the run ends.", at_least(1));
+    f("encryption", encryption,
+      "Several ranks: protection of what they send over TCP. auth: bytes that were changed, dropped or "
+      "repeated are found; tls: they are also unreadable (TLS 1.3). Both need a secret of all ranks: ft "
+      "launch makes one, else it is in FT_TOKEN. What NCCL sends is not covered.");
     f("communication_data_type", communication_data_type,
       "Several ranks: type in which gradients are sent. In 16 bits each rank's part and the sum are rounded; "
       "additions are in float32, and with NCCL rounded after each rank.");

@@ -41,6 +41,7 @@ std::string word(const Json& j) { return j.is_string() ? j.get<std::string>() : 
 // Settings that ft has in addition to the schema's.
 const std::set<std::string> kOurs{"device",
                                   "quantization.load_in_8bit",
+                                  "distributed.encryption",
                                   "distributed.communication_data_type",
                                   "distributed.prescale_gradients",
                                   "distributed.gradient_predivide_factor",

@@ -1,0 +1,240 @@
+// distributed.encryption between two ranks with somebody between them, who flips, drops, repeats, moves,
+// inserts, delays and cuts.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "engine/ranks/mesh_communicator.h"
+#include "engine/ranks/seal_trial.h"
+#include "tests/support/ranks.h"
+#include "tests/support/relay.h"
+
+namespace ft {
+namespace {
+
+using test::Relay;
+using test::WireFault;
+using Kind = WireFault::Kind;
+
+constexpr int kRounds = 12;
+constexpr std::size_t kValues = 40'000;  // of a sum: 80 KB to the other rank and back
+constexpr double kSilence = 6;           // seconds
+constexpr double kMeeting = 20;          // seconds, where the ranks meet
+
+struct End {
+  Said said;
+  bool right = true;  // every sum was right
+  std::string via;
+};
+
+struct Trial {
+  End root, other;
+  bool fault_happened = false;
+  double seconds = 0;
+  bool ended_well() const { return root.said.what.empty() && other.said.what.empty(); }
+  std::string text() const {
+    return str("rank 0: ", root.said.what, "\nrank 1: ", other.said.what, "\nafter ", seconds, " s");
+  }
+  bool says(const std::string& part) const { return text().find(part) != std::string::npos; }
+};
+
+Meeting meeting_of(int rank, const Address& at, Encryption encryption) {
+  return {.rank = rank,
+          .size = 2,
+          .master = at,
+          .listener = {},
+          .token = "a secret of two ranks",
+          .config = "c0ffee",
+          .seconds = kMeeting,
+          .encryption = encryption};
+}
+
+End train(Meeting m) {
+  End end;
+  try {
+    cpu::CpuOps ops(1);
+    const int rank = m.rank;
+    MeshCommunicator comm(ops, meet(std::move(m)), kSilence);
+    end.via = comm.via();
+    std::vector<float> values(kValues);
+    for (int round = 1; round <= kRounds; ++round) {
+      for (std::size_t i = 0; i < kValues; ++i) values[i] = static_cast<float>(i % 977 + (rank + 1) * round);
+      comm.all_reduce({reinterpret_cast<std::byte*>(values.data()), DType::f32, {kValues}});
+      for (std::size_t i = 0; i < kValues; ++i)
+        end.right &= values[i] == static_cast<float>(2 * (i % 977) + 3 * round);
+    }
+  } catch (const std::exception&) {
+    end.said = said(std::current_exception());
+  }
+  return end;
+}
+
+Trial try_it(
+    Encryption encryption, const WireFault& fault,
+    const std::function<void(Meeting&)>& change = [](Meeting&) {}, double seconds = kMeeting) {
+  const auto start = Clock::now();
+  Meeting zero = meeting_of(0, {"127.0.0.1", 0}, encryption);
+  zero.listener = listen_at({"127.0.0.1", 0});
+  const Relay relay({"127.0.0.1", 0}, local_address(zero.listener), fault);
+  Meeting one = meeting_of(1, relay.address(), encryption);
+  zero.seconds = one.seconds = seconds;
+  change(one);
+  Trial t;
+  auto root = std::async(std::launch::async, [&] { return train(std::move(zero)); });
+  t.other = train(std::move(one));
+  t.root = root.get();
+  t.fault_happened = relay.done();
+  t.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return t;
+}
+
+// Tries several at a time: they mostly wait.
+std::vector<Trial> try_all(Encryption encryption, const std::vector<WireFault>& faults,
+                           double seconds = kMeeting) {
+  std::vector<Trial> all(faults.size());
+  constexpr std::size_t kAtOnce = 16;
+  for (std::size_t first = 0; first < faults.size(); first += kAtOnce) {
+    std::vector<std::future<void>> some;
+    for (std::size_t i = first; i < std::min(first + kAtOnce, faults.size()); ++i)
+      some.push_back(std::async(std::launch::async, [&, i] {
+        all[i] = try_it(
+            encryption, faults[i], [](Meeting&) {}, seconds);
+      }));
+    for (auto& one : some) one.get();
+  }
+  return all;
+}
+
+const std::string kFound = "bytes were changed, dropped or repeated";
+
+std::string name_of_case(const testing::TestParamInfo<Encryption>& info) { return name_of(info.param); }
+
+class Sealed : public testing::TestWithParam<Encryption> {};
+INSTANTIATE_TEST_SUITE_P(Encryption, Sealed, testing::Values(Encryption::auth, Encryption::tls),
+                         name_of_case);
+
+TEST_P(Sealed, AddsUpAsWithout) {
+  const Trial t = try_it(GetParam(), {});
+  EXPECT_TRUE(t.ended_well()) << t.text();
+  EXPECT_TRUE(t.root.right && t.other.right);
+  EXPECT_NE(t.root.via, "TCP");
+}
+
+// In the middle of tensors, in both directions. A fault that hits a frame's size can show as silence; then
+// the time limit ends the run.
+TEST_P(Sealed, FindsEveryFaultBetweenTensors) {
+  std::vector<WireFault> faults;
+  for (const Kind kind : {Kind::flip, Kind::drop, Kind::repeat, Kind::swap, Kind::insert})
+    for (const bool to_root : {true, false})
+      for (const std::size_t at : {100'000, 250'001})
+        faults.push_back({kind, 0, to_root, at, kind == Kind::flip ? 1u : 700u, "a stranger's words"});
+  const std::vector<Trial> all = try_all(GetParam(), faults);
+  int named = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Trial& t = all[i];
+    EXPECT_TRUE(t.fault_happened) << i;
+    EXPECT_FALSE(t.ended_well()) << i;
+    EXPECT_TRUE(t.root.right && t.other.right) << i << ": wrong numbers were used";
+    EXPECT_TRUE(t.says(kFound) || t.says("has not answered")) << i << " " << t.text();
+    EXPECT_LT(t.seconds, 60) << i << " " << t.text();
+    named += t.says(kFound);
+  }
+  EXPECT_GE(named, static_cast<int>(all.size()) - 2);
+}
+
+TEST_P(Sealed, FindsFaultsInHeartbeats) {
+  std::vector<WireFault> faults;
+  for (const Kind kind : {Kind::flip, Kind::drop, Kind::repeat})
+    for (const bool to_root : {true, false})
+      faults.push_back({kind, 1, to_root, 900, kind == Kind::flip ? 1u : 50u});
+  // Ranks that wait for a long time: heartbeats pass meanwhile.
+  faults.push_back({Kind::stall, 0, true, 100'000, 1});
+  for (const Trial& t : try_all(GetParam(), faults)) {
+    EXPECT_TRUE(t.root.right && t.other.right) << t.text();
+    EXPECT_LT(t.seconds, 60) << t.text();
+  }
+}
+
+TEST_P(Sealed, ADelayChangesNothing) {
+  const Trial t = try_it(GetParam(), {Kind::delay, 0, true, 200'000});
+  EXPECT_TRUE(t.fault_happened);
+  EXPECT_TRUE(t.ended_well() && t.root.right && t.other.right) << t.text();
+}
+
+TEST_P(Sealed, ACutIsALostRankAndAStallEndsInTime) {
+  const Trial cut = try_it(GetParam(), {Kind::cut, 0, true, 200'000});
+  EXPECT_TRUE(cut.says("went away")) << cut.text();
+  const Trial stall = try_it(GetParam(), {Kind::stall, 0, true, 200'000});
+  EXPECT_TRUE(stall.says("has not answered for 6 s")) << stall.text();
+  EXPECT_EQ(stall.root.said.code, Exit::hang);
+}
+
+// Within the handshakes, of the connection for data and of the one for heartbeats. Byte 70 from the root
+// would be a version that TLS ignores (RFC 8446, 5.1).
+TEST_P(Sealed, FaultsInTheHandshakeEndTheRunInTime) {
+  std::vector<WireFault> faults;
+  for (const Kind kind : {Kind::flip, Kind::cut})
+    for (const bool to_root : {true, false})
+      for (const std::size_t at : {3, 9, 11, 20, 50, 75, 100, 270, 300, 350, 420, 600}) {
+        if (!to_root && at > 400) continue;
+        faults.push_back({kind, at % 2 == 0 ? 0 : 1, to_root, at});
+      }
+  const std::vector<Trial> all = try_all(GetParam(), faults, 3);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].fault_happened) {
+      EXPECT_FALSE(all[i].ended_well()) << i << ": at " << faults[i].at;
+    }
+    EXPECT_TRUE(all[i].root.right && all[i].other.right) << i;
+    EXPECT_LT(all[i].seconds, 60) << i << " " << all[i].text();
+  }
+}
+
+TEST_P(Sealed, AnotherTokenOrSettingIsNamed) {
+  const Trial token = try_it(
+      GetParam(), {}, [](Meeting& m) { m.token = "another secret of ranks"; }, 3);
+  EXPECT_EQ(token.other.said.code, Exit::mismatch);
+  EXPECT_TRUE(token.says("has another token")) << token.text();
+  const Trial setting = try_it(GetParam(), {}, [](Meeting& m) { m.encryption = Encryption::none; });
+  for (const End* end : {&setting.root, &setting.other}) {
+    EXPECT_EQ(end->said.code, Exit::mismatch) << setting.text();
+    EXPECT_NE(end->said.what.find(name_of(GetParam())), std::string::npos) << setting.text();
+    EXPECT_NE(end->said.what.find("none"), std::string::npos) << setting.text();
+  }
+}
+
+TEST_P(Sealed, IsTriedWithinAProcess) { EXPECT_GT(try_seal(GetParam(), 4 << 20), 1e6); }
+
+// Somebody between the ranks who knows the setting tries to take it away.
+TEST_P(Sealed, CannotBeTurnedOffBetweenTheRanks) {
+  for (const bool to_root : {true, false}) {
+    const std::size_t place = to_root ? 10 : 2;  // of the setting in Hello and in Challenge
+    WireFault fault{Kind::flip, 0, to_root, place};
+    const Trial t = try_it(
+        GetParam(), fault, [](Meeting&) {}, 3);
+    EXPECT_TRUE(t.fault_happened && !t.ended_well()) << t.text();
+    EXPECT_EQ(t.other.said.code, Exit::mismatch) << t.text();
+  }
+}
+
+// Without it, numbers change and nobody notices, as docs/zero.md says.
+TEST(Unsealed, AFlippedBitOfATensorIsNotFound) {
+  const Trial t = try_it(Encryption::none, {Kind::flip, 0, true, 100'000});
+  EXPECT_TRUE(t.fault_happened);
+  EXPECT_TRUE(t.ended_well()) << t.text();
+  EXPECT_FALSE(t.root.right && t.other.right);
+}
+
+TEST(Unsealed, BytesThatAreTooFewOrTooManyAreFoundByTheirPlace) {
+  for (const Kind kind : {Kind::drop, Kind::repeat}) {
+    const Trial t = try_it(Encryption::none, {kind, 0, true, 100'000, 700});
+    EXPECT_FALSE(t.ended_well());
+    EXPECT_TRUE(t.says("is in ") || t.says("has not answered")) << t.text();
+  }
+}
+
+}  // namespace
+}  // namespace ft
