@@ -18,9 +18,7 @@ Use serve_options(CLI::App& app) {
       ->type_name("NAME=DIR");
   app.add_option("--name", args->name, "The model's name in requests, if not that of its folder.")
       ->type_name("NAME");
-  add_server_options(app, {args->host, args->port, args->allowed_origins});
-  app.add_option("--api-key-file", args->key_file, "File whose first line is the key that clients need.")
-      ->type_name("FILE");
+  add_server_options(app, {args->host, args->port, args->allowed_origins, args->key_file, args->https});
   app.add_option("--max-waiting", args->max_waiting, "Requests that may wait; further ones are refused.")
       ->check(CLI::Range(1, 10000))
       ->type_name("N")
@@ -38,7 +36,8 @@ Use serve_options(CLI::App& app) {
 const Command kServe{"serve", "Answer over HTTP, as OpenAI's API does, with a page to chat: docs/serve.md.",
                      "  ft serve --model models/base\n"
                      "  ft serve --model models/base --adapter cheerful=outputs/a --adapter brief=outputs/b\n"
-                     "  ft serve --model models/base --host 0.0.0.0 --port 80 --api-key-file key.txt\n"
+                     "  ft serve --model models/base --host 0.0.0.0 --port 443 --api-key-file key.txt \\\n"
+                     "           --tls-cert cert.pem --tls-key key.pem\n"
                      "  curl localhost:8000/v1/completions -H 'Content-Type: application/json' \\\n"
                      "       -d '{\"model\": \"base\", \"prompt\": \"2 + 2 =\", \"max_tokens\": 20}'",
                      serve_options};

@@ -13,6 +13,13 @@ void add_server_options(CLI::App& app, const ServerOptions& options) {
                  "repeated.")
       ->allow_extra_args(false)
       ->type_name("ORIGIN");
+  app.add_option("--api-key-file", options.key_file, "File whose first line is the key that clients need.")
+      ->type_name("FILE");
+  app.add_option("--tls-cert", options.https.certificate,
+                 "For HTTPS: PEM file of the server's certificate and those between it and its root.")
+      ->type_name("FILE");
+  app.add_option("--tls-key", options.https.key, "For HTTPS: PEM file of the certificate's private key.")
+      ->type_name("FILE");
 }
 
 }  // namespace ft::commands

@@ -10,7 +10,7 @@ namespace {
 Use watch_options(CLI::App& app) {
   const auto args = std::make_shared<WatchArgs>();
   app.add_option("runs", args->runs, "Folders of runs.")->required()->type_name("RUN");
-  add_server_options(app, {args->host, args->port, args->allowed_origins});
+  add_server_options(app, {args->host, args->port, args->allowed_origins, args->key_file, args->https});
   return {.run = [args] { return watch(*args); }};
 }
 

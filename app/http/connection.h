@@ -1,10 +1,14 @@
-// A client's TCP connection, with a limit of time and bytes for each request.
+// A client's TCP connection, over TLS where the server has a certificate, with a limit of time and bytes for
+// each request.
 #pragma once
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+
+#include "engine/crypto/tls.h"
 
 namespace ft {
 
@@ -14,12 +18,14 @@ class Connection {
     std::int64_t bytes;  // bytes of a request, headers included
     std::chrono::seconds request, write, idle;
   };
-  // Takes over the socket. When `stop` becomes true, nothing more is read.
-  Connection(int socket, const Limits& limits, const std::atomic<bool>& stop);
+  // Takes over the socket. When `stop` becomes true, nothing more is read. tls: null for plain HTTP.
+  Connection(int socket, const Limits& limits, const std::atomic<bool>& stop, const TlsContext* tls);
   ~Connection();
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
+  // Makes the TLS connection. Returns false if the client does not; one that speaks plain HTTP is told so.
+  bool greet();
   // Waits for the first byte of the next request. Returns false if there is none.
   bool wait_for_request();
   // Reads at most `size` bytes. Returns 0 if the client has closed, -1 at a limit or an error.
@@ -33,8 +39,10 @@ class Connection {
  private:
   using Clock = std::chrono::steady_clock;
   bool ready(short event, Clock::time_point deadline) const;
+  std::ptrdiff_t receive();  // fills the buffer; as recv(2)
 
   int socket_;
+  std::optional<TlsConnection> tls_;
   Limits limits_;
   const std::atomic<bool>& stop_;
   Clock::time_point deadline_{};  // deadline of the request that is being read

@@ -97,7 +97,8 @@ void listen_alone(socket_t s) {  // by default another program can listen at the
 
 class Listener final : public httplib::Server {
  public:
-  Listener(HttpLimits limits, HttpServer::Handler handler) : limits_(limits), handler_(std::move(handler)) {
+  Listener(HttpLimits limits, HttpServer::Handler handler, std::optional<TlsContext> tls)
+      : limits_(limits), handler_(std::move(handler)), tls_(std::move(tls)) {
     new_task_queue = [this] { return new Threads(limits_.connections); };
     set_socket_options(listen_alone);
     set_tcp_nodelay(true);
@@ -173,7 +174,8 @@ class Listener final : public httplib::Server {
     Connection connection(socket,
                           {limits_.body + kHeaders, seconds(limits_.request_seconds),
                            seconds(limits_.write_seconds), seconds(limits_.idle_seconds)},
-                          stopping);
+                          stopping, tls_ ? &*tls_ : nullptr);
+    if (!connection.greet()) return false;
     set_own_connection(&connection);
     LibraryStream stream(connection);
     auto process = [this](auto&&... arguments) -> decltype(process_request(
@@ -205,6 +207,7 @@ class Listener final : public httplib::Server {
 
   HttpLimits limits_;
   HttpServer::Handler handler_;
+  std::optional<TlsContext> tls_;
   std::mutex mutex_;
   std::map<std::thread::id, Connection*> connections_;
 };
@@ -212,15 +215,18 @@ class Listener final : public httplib::Server {
 }  // namespace
 
 struct HttpServer::Parts {
-  Parts(HttpLimits limits, Handler handler) : listener(limits, std::move(handler)) {}
+  Parts(HttpLimits limits, Handler handler, const std::string& at, std::optional<TlsContext> tls)
+      : host(at), scheme(tls ? "https" : "http"), listener(limits, std::move(handler), std::move(tls)) {}
+  std::string host, scheme;
   Listener listener;
   int port = 0;
   std::atomic<bool> ended{false};  // accepts no more
   std::thread accepting;
 };
 
-HttpServer::HttpServer(const std::string& host, int port, HttpLimits limits, Handler handler)
-    : parts_(std::make_unique<Parts>(limits, std::move(handler))) {
+HttpServer::HttpServer(const std::string& host, int port, HttpLimits limits, Handler handler,
+                       std::optional<TlsContext> tls)
+    : parts_(std::make_unique<Parts>(limits, std::move(handler), host, std::move(tls))) {
   Listener& listener = parts_->listener;
   parts_->port = port == 0 ? listener.bind_to_any_port(host) : port;
   if (parts_->port < 0 || (port != 0 && !listener.bind_to_port(host, port)))
@@ -234,8 +240,18 @@ HttpServer::HttpServer(const std::string& host, int port, HttpLimits limits, Han
   while (!listener.is_running() && !parts_->ended) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-std::string http_address(const std::string& host, int port) {
-  return str("http://", host.find(':') == std::string::npos ? host : "[" + host + "]", ":", port);
+std::string HttpServer::address() const {
+  const std::string& host = parts_->host;
+  return str(parts_->scheme, "://", host.find(':') == std::string::npos ? host : "[" + host + "]", ":",
+             port());
+}
+
+std::optional<TlsContext> https_of(const CertificateFiles& files) {
+  if (files.certificate.empty() && files.key.empty()) return std::nullopt;
+  if (files.key.empty()) throw UserError(Exit::config, "--tls-cert needs --tls-key, the certificate's key");
+  if (files.certificate.empty())
+    throw UserError(Exit::config, "--tls-key needs --tls-cert, the certificate of the key");
+  return TlsContext::of_server(files.certificate, files.key);
 }
 
 int HttpServer::port() const { return parts_->port; }

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "engine/crypto/tls.h"
+
 namespace ft {
 
 struct HttpRequest {
@@ -41,21 +43,28 @@ class HttpServer {
   // Answers a request. Called in a thread for each connection; may wait.
   using Handler = std::function<HttpReply(const HttpRequest&)>;
 
-  // Listens; port 0: any free port. Throws UserError (config) if it cannot listen.
-  HttpServer(const std::string& host, int port, HttpLimits, Handler);
+  // Listens; port 0: any free port. tls: for HTTPS; empty: plain HTTP. Throws UserError (config) if it cannot
+  // listen.
+  HttpServer(const std::string& host, int port, HttpLimits, Handler, std::optional<TlsContext> tls = {});
   // Waits for the current replies. Does not answer requests that have not arrived completely.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
   int port() const;
+  std::string address() const;  // https://HOST:PORT, or http://
 
  private:
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };
 
-// Returns http://HOST:PORT.
-std::string http_address(const std::string& host, int port);
+// The files of a server's certificate and of its key, as typed; empty: none.
+struct CertificateFiles {
+  std::string certificate, key;
+};
+// Returns the settings of HTTPS, or nothing for plain HTTP. Throws UserError (config) if one of the files is
+// missing or wrong.
+std::optional<TlsContext> https_of(const CertificateFiles&);
 
 }  // namespace ft

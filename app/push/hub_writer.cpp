@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "app/hub/refusal.h"
-#include "app/push/base64.h"
+#include "engine/core/base64.h"
 #include "engine/files/json.h"
 
 namespace ft::hub {

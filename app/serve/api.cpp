@@ -4,10 +4,10 @@
 #include <ctime>
 #include <stdexcept>
 
+#include "app/http/key.h"
 #include "app/http/web_page.h"
 #include "app/serve/answering.h"
 #include "app/serve/chat_page.h"
-#include "app/serve/key.h"
 #include "engine/files/hash.h"
 
 namespace ft {

@@ -5,12 +5,12 @@
 #include <mutex>
 
 #include "app/http/http.h"
+#include "app/http/key.h"
 #include "app/http/origins.h"
 #include "app/process/signals.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "app/serve/api.h"
-#include "app/serve/key.h"
 
 namespace ft {
 namespace {
@@ -125,6 +125,7 @@ Exit serve(const ServeArgs& args) {
   check_exposure(args);
   const Origins origins(args.host, args.allowed_origins);
   const std::string key = args.key_file.empty() ? "" : read_api_key(args.key_file);
+  const std::optional<TlsContext> https = https_of(args.https);
   Answerer a(args);
   show_warnings(screen, a.built);
   if (a.config.generation.num_beams > 1)
@@ -148,15 +149,16 @@ Exit serve(const ServeArgs& args) {
   Api api(a, voices, desk, {key, origins, shape.cache.capacity, shape.cache.source_capacity, kBody},
           [&](const Api::Done& d) { log.done(d); });
   const StopSignals stop(true);
-  HttpServer http(args.host, args.port,
-                  {.connections = shape.cache.slots + args.max_waiting + kSpareConnections, .body = kBody},
-                  [&](const HttpRequest& r) { return api.answer(r); });
+  HttpServer http(
+      args.host, args.port,
+      {.connections = shape.cache.slots + args.max_waiting + kSpareConnections, .body = kBody},
+      [&](const HttpRequest& r) { return api.answer(r); }, https);
   const Leaving leaving(desk);
   std::string names;
   for (const Voice& v : voices) names += (names.empty() ? "" : ", ") + v.name;
   log.line(str(info.architecture, " as ", names, "; ", show::plural(shape.cache.slots, "answer"),
                " at once of up to ", show::plural(shape.cache.capacity, "token")));
-  const std::string at = http_address(args.host, http.port());
+  const std::string at = http.address();
   log.line(str("listening at ", at, "/v1", key.empty() ? "" : " for clients with the key",
                "; a page to chat at ", at, "/; Ctrl-C ends it"));
   answer_until_stopped(generator, desk, stop, log);

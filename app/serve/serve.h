@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/answers/args.h"
+#include "app/http/http.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -15,7 +16,8 @@ struct ServeArgs : AnswererArgs {
   int port = 8000;
   std::vector<std::string> allowed_origins;  // pages in browsers that may ask, besides the chat page
   std::string key_file;                      // empty: no key
-  std::int64_t max_waiting = 64;             // waiting requests
+  CertificateFiles https;
+  std::int64_t max_waiting = 64;  // waiting requests
 };
 Exit serve(const ServeArgs&);
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "app/http/http.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -12,6 +13,8 @@ struct WatchArgs {
   std::string host = "127.0.0.1";
   int port = 8001;
   std::vector<std::string> allowed_origins;  // pages in browsers that may read the page
+  std::string key_file;                      // empty: no key
+  CertificateFiles https;
 };
 Exit watch(const WatchArgs&);
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "app/push/base64.h"
+#include "engine/core/base64.h"
 #include "tests/app/push/push_place.h"
 
 namespace ft::test {

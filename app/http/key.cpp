@@ -1,7 +1,8 @@
-#include "app/serve/key.h"
+#include "app/http/key.h"
 
 #include <algorithm>
 
+#include "engine/core/base64.h"
 #include "engine/core/error.h"
 #include "engine/files/file.h"
 #include "engine/files/hash.h"
@@ -24,6 +25,11 @@ std::string read_api_key(const std::string& file) {
 bool knows_key(const std::string& authorization, const std::string& key) {
   const auto given = hmac_sha256(key, authorization), right = hmac_sha256(key, "Bearer " + key);
   return given == right;
+}
+
+bool knows_password(const std::string& authorization, const std::string& key) {
+  const std::string wanted = "Basic " + base64(std::string(kPageUser) + ":" + key);
+  return hmac_sha256(key, authorization) == hmac_sha256(key, wanted);
 }
 
 }  // namespace ft

@@ -1,4 +1,4 @@
-// Base64, in which the hub takes small files.
+// Base64.
 #pragma once
 #include <algorithm>
 #include <string>
