@@ -116,9 +116,10 @@ CheckpointWriter::CheckpointWriter(const std::string& output_dir, std::int64_t s
 std::string CheckpointWriter::commit(const Json& about) {
   require(about.is_object(), "the description of a checkpoint must be an object");
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(path())) {
-    require(entry.is_regular_file(), "a checkpoint holds files only");
-    names.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::recursive_directory_iterator(path())) {
+    if (entry.is_directory()) continue;
+    require(entry.is_regular_file(), "a checkpoint holds files and folders only");
+    names.push_back(entry.path().lexically_relative(path()).string());
   }
   std::sort(names.begin(), names.end());
   std::vector<Json> entries(names.size());

@@ -71,6 +71,19 @@ TEST(Checkpoint, SavesAndOpens) {
             "{\n  \"format\": \"ft checkpoint\",\n  \"version\": 1,\n  \"step\": 3,\n  \"about\":");
 }
 
+TEST(Checkpoint, HasFilesInFolders) {
+  const TempFolder folder;
+  CheckpointWriter writer(folder.path(), 1);
+  std::filesystem::create_directory(writer.path() + "/templates");
+  write_file(writer.path() + "/templates/a.jinja", "text");
+  write_file(writer.path() + "/a.bin", "weights");
+  const std::string path = writer.commit({{"step", 1}});
+  EXPECT_EQ(open_checkpoint(path).files, (std::vector<std::string>{"a.bin", "templates/a.jinja"}));
+  folder.write("checkpoint-1/templates/a.jinja", "tex ");
+  EXPECT_EQ(error_of([&] { open_checkpoint(path); }),
+            "4 " + path + "/templates/a.jinja: is damaged: its SHA-256 is not the manifest's");
+}
+
 TEST(Checkpoint, ReplacesAtOneStroke) {
   const TempFolder folder;
   save(folder.path(), 3, "old");
