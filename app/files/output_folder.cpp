@@ -1,9 +1,11 @@
 #include "app/files/output_folder.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "app/files/model_files.h"
@@ -34,7 +36,56 @@ std::string resolved(const std::string& given) {
   throw UserError(Exit::storage, str(printable(file.string()), ": cannot be written: ", error.message()));
 }
 
+constexpr std::array kConfigurations{"config.json", "adapter_config.json"};  // without them nothing loads
+
+void remove_configurations(const std::string& folder) {
+  bool removed = false;
+  std::error_code error;
+  for (const char* name : kConfigurations) {
+    removed |= fs::remove(join_path(folder, name), error);
+    if (error) fail(join_path(folder, name), error);
+  }
+  if (removed) sync_folder(folder);
+}
+
+void move(const fs::path& file, const fs::path& to) {
+  std::error_code error;
+  if (fs::is_directory(to, error)) fs::remove_all(to, error);  // a rename replaces files only
+  fs::rename(file, to, error);
+  if (error) fail(to, error);
+}
+
+// Makes a file, or a folder with all files below it, durable.
+void sync_all(const fs::path& path) {
+  const auto sync = [](const fs::path& file) {
+    const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0) return;  // a link, or a file that its owner may not read: its name is in the folder
+    ::fsync(fd);         // refused for pipes and the like
+    ::close(fd);
+  };
+  std::error_code none;
+  sync(path);
+  if (fs::is_symlink(path, none) || !fs::is_directory(path, none)) return;
+  for (const auto& entry : fs::recursive_directory_iterator(path, none)) sync(entry.path());
+}
+
 }  // namespace
+
+void move_result(const std::string& from, const std::string& to) {
+  remove_configurations(to);
+  std::vector<fs::path> files, last;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(from, error)) {
+    const bool configuration = std::ranges::count(kConfigurations, entry.path().filename().string()) > 0;
+    (configuration ? last : files).push_back(entry.path());
+  }
+  if (error) fail(from, error);
+  std::ranges::sort(files);  // an index comes after its files
+  for (const auto* some : {&files, &last}) {
+    for (const fs::path& file : *some) move(file, fs::path(to) / file.filename());
+    sync_folder(to);
+  }
+}
 
 OutputFolder::OutputFolder(const std::string& folder, bool overwrite, const std::vector<std::string>& inputs)
     : folder_(resolved(folder)) {
@@ -52,7 +103,11 @@ OutputFolder::OutputFolder(const std::string& folder, bool overwrite, const std:
 }
 
 void OutputFolder::commit() {
-  if (inside_) return move_in();
+  if (inside_) {
+    remove_configurations(folder_);
+    remove_result(folder_);
+    return move_result(path(), folder_);
+  }
   if (path_exists(folder_)) keep_others();
   staged_->commit(true);
 }
@@ -67,33 +122,14 @@ void OutputFolder::keep_others() const {
     if (is_result_file(entry.path()) || fs::exists(to)) continue;
     std::error_code linked, copied;
     fs::copy(entry.path(), to, kCopy | fs::copy_options::create_hard_links, linked);
-    if (!linked) continue;
-    fs::remove_all(to, copied);
-    fs::copy(entry.path(), to, kCopy, copied);
-    if (copied) fail(to, copied);
+    if (linked) {
+      fs::remove_all(to, copied);
+      fs::copy(entry.path(), to, kCopy, copied);
+      if (copied) fail(to, copied);
+    }
+    sync_all(to);
   }
   if (error) fail(folder_, error);
-}
-
-// Moves the files into the folder. Removes the old result first and adds the configuration last: a
-// half-filled folder is then neither a model nor an adapter.
-void OutputFolder::move_in() const {
-  remove_result(folder_);
-  std::vector<fs::path> files;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(path(), error)) files.push_back(entry.path());
-  if (error) fail(path(), error);
-  const auto is_configuration = [](const fs::path& file) {
-    return file.filename() == "config.json" || file.filename() == "adapter_config.json";
-  };
-  std::partition(files.begin(), files.end(), [&](const fs::path& file) { return !is_configuration(file); });
-  for (const fs::path& file : files) {
-    const fs::path to = fs::path(folder_) / file.filename();
-    fs::remove_all(to, error);
-    fs::rename(file, to, error);
-    if (error) fail(to, error);
-  }
-  sync_folder(folder_);
 }
 
 }  // namespace ft

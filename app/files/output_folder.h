@@ -9,6 +9,11 @@
 
 namespace ft {
 
+// Moves the files of a complete result into a folder that has a name already. A killed command or a cut of
+// the power leaves no mix of two results that loads: the configuration of an old one goes first, and the new
+// one comes last. Throws UserError (storage).
+void move_result(const std::string& from, const std::string& to);
+
 class OutputFolder {
  public:
   // Throws UserError (config) if the folder is not empty and `overwrite` is false, or if it holds an input.
@@ -21,7 +26,6 @@ class OutputFolder {
 
  private:
   void keep_others() const;
-  void move_in() const;
 
   std::string folder_;
   bool inside_;  // staged in the folder itself, which cannot be renamed

@@ -10,6 +10,7 @@
 #include "app/launch/resources.h"
 #include "app/ranks/ranks.h"
 #include "engine/core/environment.h"
+#include "engine/files/make_folders.h"
 #include "engine/ranks/handshake.h"
 
 namespace ft {
@@ -88,9 +89,7 @@ Exit launch(const LaunchArgs& args, const std::string& output_dir, const Distrib
   if (std::any_of(job.hosts.begin(), job.hosts.end(), [](const Host& h) { return !is_here(h.name); }))
     job.ssh = ssh_options(args.ssh_port);
   if (job.log_dir.empty()) job.log_dir = (std::filesystem::path(output_dir) / "ranks").string();
-  std::error_code error;
-  std::filesystem::create_directories(job.log_dir, error);
-  if (error) throw UserError(Exit::storage, str(job.log_dir, ": cannot make the folder: ", error.message()));
+  make_folders(job.log_dir);  // in the run's folder, which the ranks find there
   return run_job(job);
 }
 

@@ -1,25 +1,21 @@
 #include "app/train/replaced_run.h"
 
 #include <algorithm>
+#include <set>
 
 #include "engine/files/checkpoint_folder.h"
 #include "engine/files/file.h"
+#include "engine/files/make_folders.h"
 #include "engine/files/staged_folder.h"
 
 namespace ft {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr std::int64_t kMostSettings = std::int64_t{1} << 26;  // bytes of run.json
+
 std::string moved(const std::string& output_dir) { return join_path(output_dir, "replaced-run"); }
 std::string moving(const std::string& output_dir) { return join_path(output_dir, "replaced-run.part"); }
-
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
-    throw UserError(Exit::storage,
-                    str(printable(folder.string()), ": cannot make the folder: ", error.message()));
-}
 
 void rename_or_throw(const fs::path& from, const fs::path& to) {
   std::error_code error;
@@ -41,16 +37,17 @@ bool keeps_older_run(const std::string& output_dir, const std::vector<fs::path>&
 
 void move_into_replaced(const std::string& output_dir, const std::vector<fs::path>& files) {
   const std::string part = moving(output_dir);
-  make_folder(part);
-  sync_folder(output_dir);
+  make_folders(part);
+  std::set<std::string> filled{part};
   for (const fs::path& file : files) {
     const fs::path to = fs::path(part) / file.lexically_relative(output_dir);
-    make_folder(to.parent_path());
+    make_folders(to.parent_path().string());
     rename_or_throw(file, to);
+    filled.insert(to.parent_path().string());
   }
-  std::error_code none;  // the settings are in checkpoints too
-  fs::copy_file(join_path(output_dir, "run.json"), join_path(part, "run.json"), none);
-  sync_folder(part);
+  if (const std::string settings = join_path(output_dir, "run.json"); path_exists(settings))
+    write_file(join_path(part, "run.json"), read_file(settings, kMostSettings, Exit::storage));
+  for (const std::string& folder : filled) sync_folder(folder);
   sync_folder(output_dir);
   if (keeps_older_run(output_dir, files)) return remove_folder(part);
   remove_replaced(output_dir);

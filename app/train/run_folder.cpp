@@ -8,6 +8,7 @@
 
 #include "app/deepspeed/report.h"
 #include "app/files/model_files.h"
+#include "app/files/output_folder.h"
 #include "app/train/checkpoints/best_checkpoint.h"
 #include "app/train/checkpoints/sources.h"
 #include "app/train/next_commands.h"
@@ -17,6 +18,7 @@
 #include "engine/core/typography.h"
 #include "engine/files/checkpoint_folder.h"
 #include "engine/files/file.h"
+#include "engine/files/make_folders.h"
 #include "engine/files/room.h"
 #include "engine/files/staged_folder.h"
 #include "engine/ranks/together.h"
@@ -195,9 +197,7 @@ std::string RunFolder::create(const DiskNeeds& needs, Written written, const dee
   written_ = written;
   if (report) deepspeed_ = deepspeed::as_file(*report);
   if (!root_) return "";
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error) throw UserError(Exit::storage, str(folder_, ": cannot make the folder: ", error.message()));
+  make_folders(folder_);
   if (!lock_.taken()) {
     lock();
     require_no_run(config_, overwrite_);  // a run may have begun and ended since the last check
@@ -252,8 +252,7 @@ void RunFolder::write_settings() const {
 // Makes the run's folder again if somebody has removed it or moved it away.
 void RunFolder::make_again(Report& report) {
   if (lock_.is_of(folder_)) return;
-  std::error_code none;
-  fs::create_directories(folder_, none);
+  make_folders(folder_);
   lock();
   write_settings();
   report.warning(
@@ -281,8 +280,7 @@ void RunFolder::add_to_checkpoint(const std::string& folder, Report& report) {
   copy_companions_to(folder);
 }
 
-// Writes the result into a temporary folder, and then renames each file, so that old files are replaced by
-// complete ones.
+// Writes the result into a temporary folder, and then moves its files.
 void RunFolder::write_result(ModelFiles& files, ParameterStore& store, Communicator& comm) const {
   std::optional<StagedFolder> staged;
   together(comm, "begin the result", [&] {
@@ -296,18 +294,7 @@ void RunFolder::write_result(ModelFiles& files, ParameterStore& store, Communica
   together(comm, "complete the result", [&] {
     if (!root_) return;
     files.complete(folder);
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(folder))
-      names.push_back(entry.path().filename().string());
-    std::sort(names.begin(), names.end());  // an index comes after its files
-    for (const std::string& name : names) {
-      std::error_code error;
-      fs::rename(join_path(folder, name), join_path(folder_, name), error);
-      if (error)
-        throw UserError(Exit::storage,
-                        str(join_path(folder_, name), ": cannot be written: ", error.message()));
-    }
-    sync_folder(folder_);
+    move_result(folder, folder_);
   });
 }
 

@@ -7,16 +7,20 @@
 #include <cstdlib>
 
 #include "engine/files/file.h"
+#include "engine/files/staged_folder.h"
 
 namespace ft {
 namespace {
 
+constexpr const char* kName = ".offload.tmp-";
+
 // Opens a file without a name. If the file system does not support that, opens a named file and deletes its
-// name at once.
+// name at once; where a killed command or a cut of the power came between, the next one removes the file.
 int open_nameless(const std::string& folder) {
   const int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return fd;
-  const std::string name = join_path(folder, "." + random_tag());
+  remove_leftovers(folder, kName);
+  const std::string name = join_path(folder, kName + random_tag());
   const int named = open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
   if (named >= 0) unlink(name.c_str());
   return named;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "engine/files/file.h"
+#include "engine/files/make_folders.h"
 
 namespace ft {
 namespace {
@@ -48,9 +49,7 @@ bool is_leftover_name(const std::string& name) {
 
 StagedFolder::StagedFolder(const std::string& given) : path_(without_slash(given)) {
   const std::string& path = path_;
-  std::error_code problem;
-  fs::create_directories(folder_of(path), problem);
-  if (problem) fail(folder_of(path), problem.value());
+  make_folders(folder_of(path));
   remove_leftovers(folder_of(path), fs::path(path).filename().string() + ".");
   for (int attempt = 0; lock_ < 0 && attempt < 8; ++attempt) {
     temporary_ = path + ".tmp-" + random_tag();
@@ -96,6 +95,7 @@ void StagedFolder::commit(bool replace) {
 void remove_folder(const std::string& path) {
   const std::string trash = removed_name(path);
   if (::rename(path.c_str(), trash.c_str()) != 0) fail(path, errno);
+  sync_folder(folder_of(path));
   std::error_code problem;
   fs::remove_all(trash, problem);
   if (problem) fail(trash, problem.value());

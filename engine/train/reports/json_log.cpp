@@ -47,7 +47,11 @@ void JsonLog::evaluation(const EvalRow& row) { file_.append(json_text(row_json(r
 void JsonLog::sync() {
   if (file_.is_removed()) file_ = RunFile(path_, /*keep=*/true);  // the rows so far are gone
   file_.sync();
+  sync_folder(folder_of(path_));  // the file's name
 }
-void JsonLog::end(const Summary& summary) { file_.append(json_text(row_json(summary), -1) + "\n"); }
+void JsonLog::end(const Summary& summary) {
+  file_.append(json_text(row_json(summary), -1) + "\n");
+  sync();
+}
 
 }  // namespace ft

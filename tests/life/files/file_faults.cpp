@@ -5,6 +5,7 @@
 //  slow:MS           each transfer takes some milliseconds longer
 //  full              no room when a file is created
 //  indirect          the file system refuses O_DIRECT
+//  named             the file system has no files without a name
 //  uring:ERRNO       the kernel refuses io_uring with this number
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -77,6 +78,7 @@ int open(const char* path, int flags, ...) {
   va_start(rest, flags);
   const int mode = va_arg(rest, int);
   va_end(rest);
+  if (fault("named") && (flags & O_TMPFILE) == O_TMPFILE) return errno = EOPNOTSUPP, -1;
   return remember(original<int(const char*, int, ...)>("open")(path, flags, mode), flags);
 }
 

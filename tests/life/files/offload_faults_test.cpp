@@ -80,5 +80,11 @@ TEST_P(OffloadFaults, AFullDiskEndsTheRunBeforeItBegins) {
   EXPECT_FALSE(fs::exists(w / "out/log.jsonl"));
 }
 
+// A killed command leaves the file where every file has a name.
+TEST_P(OffloadFaults, AFileThatAKilledCommandLeftIsRemoved) {
+  std::ofstream(w / "files/.offload.tmp-ft0123456789") << "old";
+  EXPECT_EQ(train("named"), 0) << w.says();
+}
+
 }  // namespace
 }  // namespace ft::test
