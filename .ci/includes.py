@@ -44,7 +44,9 @@ THIRD_PARTY = {
     "tests/engine/crypto/tls_test.cpp": "malloc.h",
     "tests/engine/cuda/nccl_abi.cpp": "nccl.h",
     "tests/engine/ranks/mac_seal_test.cpp": "malloc.h",
-    "tests/crash/file_calls.cpp": "linux/filter.h linux/seccomp.h",
+    "tests/crash/recorder.cpp": "linux/io_uring.h",
+    "tests/crash/traced.cpp": "linux/filter.h linux/seccomp.h",
+    "tests/crash/uring_ring.cpp": "linux/io_uring.h",
     "tests/life/files/file_faults.cpp": "liburing.h",
 }
 PROGRAMS = ("bench/", "tests/")  # may include everything

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/crash/traced.h"
+
 namespace ft::test {
 
 enum class Fault : std::uint8_t { none, kill, half_write, error, short_write, signal };
@@ -16,8 +18,6 @@ struct Trouble {
   int at = 0;      // number of the call, from 1
   int number = 0;  // errno of an error, or the signal
 };
-
-inline constexpr int kNotTraced = 96;  // exit code of a command that this system does not let us trace
 
 struct Outcome {
   int exit = 0;      // exit code, or 128 plus the number of the signal that ended the command
