@@ -43,4 +43,10 @@ void Spikes::progress(const StepRow& row) {
   if (last_.size() > kMost) last_.pop_front();
 }
 
+void Spikes::evaluation(const EvalRow& row) {
+  if (std::isfinite(row.eval_loss) || named_evaluation_) return;
+  warned_.warning(str("step ", row.step, ": the evaluation's loss is not finite; it is never the best one"));
+  named_evaluation_ = true;
+}
+
 }  // namespace ft

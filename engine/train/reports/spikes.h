@@ -1,4 +1,5 @@
-// Notices steps whose loss is far above the usual, so that a person can look at their samples.
+// Notices steps whose loss is far above the usual, so that a person can look at their samples, and evaluations
+// whose loss is not finite.
 #pragma once
 #include <deque>
 
@@ -14,11 +15,13 @@ class Spikes final : public Report {
   // `warned` hears of them, and outlives this object.
   explicit Spikes(Report& warned) : warned_(warned) {}
   void progress(const StepRow& row) override;
+  void evaluation(const EvalRow& row) override;  // warns of the first one that is not finite
 
  private:
   Report& warned_;
   std::deque<double> last_;  // losses
   std::int64_t silent_until_ = 0;
+  bool named_evaluation_ = false;
 };
 
 }  // namespace ft

@@ -39,5 +39,19 @@ TEST(Spikes, AreNotNoiseNorTheFirstSteps) {
       warnings_of([](int step) { return std::sin(7.0 * step) * (step % 50 == 0 ? 3 : 0.5); }).empty());
 }
 
+TEST(Spikes, TheFirstEvaluationThatIsNotFiniteIsNamed) {
+  Warned heard;
+  Spikes spikes(heard);
+  for (const double loss : {1.0, double{NAN}, double{INFINITY}}) {
+    EvalRow row;
+    row.step = static_cast<std::int64_t>(heard.warnings.size()) + 7;
+    row.eval_loss = loss;
+    spikes.evaluation(row);
+  }
+  EXPECT_EQ(
+      heard.warnings,
+      (std::vector<std::string>{"step 7: the evaluation's loss is not finite; it is never the best one"}));
+}
+
 }  // namespace
 }  // namespace ft
