@@ -1,5 +1,5 @@
-// Notices steps whose loss is far above the usual, so that a person can look at their samples, and evaluations
-// whose loss is not finite.
+// Notices steps whose loss is far above the usual, so that a person can look at their samples, and
+// evaluations whose loss is not finite.
 #pragma once
 #include <deque>
 

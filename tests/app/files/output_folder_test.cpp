@@ -76,6 +76,17 @@ TEST_F(Output, ReplacesAResultAndKeepsOthersFiles) {
   EXPECT_EQ(folder.entries(), 1u);
 }
 
+TEST_F(Output, AResultMovesIntoAFolderThatHasOne) {
+  old_model();
+  for (const char* name : {"config.json", "model.safetensors", "additional_chat_templates/rag.jinja"})
+    folder.write(std::string("new/") + name, "new");
+  move_result(folder / "new", out);
+  for (const char* name : {"config.json", "model.safetensors", "additional_chat_templates/rag.jinja"})
+    EXPECT_EQ(text(name), "new") << name;
+  EXPECT_EQ(text("notes.txt"), "notes.txt");
+  EXPECT_EQ(text("tokenizer.json"), "tokenizer.json");
+}
+
 TEST_F(Output, GoesWhereALinkLeads) {
   fs::create_directory(folder / "real");
   fs::create_directory_symlink(folder / "real", out);
