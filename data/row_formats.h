@@ -8,35 +8,43 @@ namespace ft::row_formats {
 
 extern const RowFormat kPromptCompletion, kAlpaca, kAlpacaChat, kMessages, kShareGpt, kText, kSegments,
     kTranslation, kPreferenceChosen, kTokenized, kPreference, kKto, kPreferenceTokenized, kKtoTokenized,
-    kRolloutsTokenized, kPrompts, kPromptsTokenized;
+    kRolloutsTokenized, kPrompts, kPromptsTokenized, kTokenLabels, kContrast, kContrastTokenized;
 
-inline constexpr std::array kRowFormats{&kDetected,     &kPromptCompletion,
-                                        &kAlpaca,       &kAlpacaChat,
-                                        &kMessages,     &kShareGpt,
-                                        &kText,         &kSegments,
-                                        &kTranslation,  &kPreferenceChosen,
-                                        &kTokenized,    &kPreference,
-                                        &kKto,          &kPreferenceTokenized,
-                                        &kKtoTokenized, &kRolloutsTokenized,
-                                        &kPrompts,      &kPromptsTokenized};
+// Rows of types text and tokenized in a run that classifies.
+extern const RowFormat kTextClasses, kTokenizedClasses;
+
+inline constexpr std::array kRowFormats{&kDetected,
+                                        &kPromptCompletion,
+                                        &kAlpaca,
+                                        &kAlpacaChat,
+                                        &kMessages,
+                                        &kShareGpt,
+                                        &kText,
+                                        &kSegments,
+                                        &kTranslation,
+                                        &kPreferenceChosen,
+                                        &kTokenized,
+                                        &kPreference,
+                                        &kKto,
+                                        &kPreferenceTokenized,
+                                        &kKtoTokenized,
+                                        &kRolloutsTokenized,
+                                        &kPrompts,
+                                        &kPromptsTokenized,
+                                        &kTokenLabels,
+                                        &kContrast,
+                                        &kContrastTokenized};
 
 // The order in which the fields of rows are compared with formats; the first format that fits is chosen.
-inline constexpr std::array kDetectionOrder{&kPromptsTokenized,
-                                            &kPrompts,
-                                            &kPreferenceTokenized,
-                                            &kKtoTokenized,
-                                            &kRolloutsTokenized,
-                                            &kPreference,
-                                            &kKto,
-                                            &kTokenized,
-                                            &kMessages,
-                                            &kShareGpt,
-                                            &kPreferenceChosen,
-                                            &kPromptCompletion,
-                                            &kAlpaca,
-                                            &kAlpacaChat,
-                                            &kTranslation,
-                                            &kSegments,
-                                            &kText};
+inline constexpr std::array kDetectionOrder{&kTokenLabels,       &kContrast,
+                                            &kContrastTokenized, &kPromptsTokenized,
+                                            &kPrompts,           &kPreferenceTokenized,
+                                            &kKtoTokenized,      &kRolloutsTokenized,
+                                            &kPreference,        &kKto,
+                                            &kTokenized,         &kMessages,
+                                            &kShareGpt,          &kPreferenceChosen,
+                                            &kPromptCompletion,  &kAlpaca,
+                                            &kAlpacaChat,        &kTranslation,
+                                            &kSegments,          &kText};
 
 }  // namespace ft::row_formats

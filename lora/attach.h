@@ -36,7 +36,9 @@ struct Attached {
   EmbeddingLora* embedding = nullptr;  // null: none
   std::string embedding_module;        // the embedding's module, if `embedding` is set
   bool tied_lora = false;              // the head uses `embedding` too
-  std::vector<std::string> warnings;   // about settings without effect
+  // Beginning of the model's names, such as "model.", that PEFT's names lack: its model has no head there.
+  std::string bare{};
+  std::vector<std::string> warnings;  // about settings without effect
 };
 
 // The source of a LoraConfig, and the model's names.

@@ -26,7 +26,10 @@ struct ModelInfo {
   std::string model_type, architecture;  // llama, LlamaForCausalLM
   std::int64_t vocab_size = 0;
   float initializer_range = 0.02f;
-  std::optional<DecoderTokens> decoder;      // nullopt: not an encoder-decoder
+  std::optional<DecoderTokens> decoder;  // nullopt: not an encoder-decoder
+  bool writes = true;                    // the head gives tokens, not scores or states
+  // The head of transformers' *ForTokenClassification; empty: there is no such model.
+  std::string token_classifier;
   std::vector<std::string> never_quantized;  // linears that QLoRA does not quantize
   std::string fp16_warning;                  // reason against training in float16; empty: none known
 

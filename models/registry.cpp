@@ -24,26 +24,28 @@ namespace {
 struct Entry {
   const char *model_type, *architecture;
   const Family* family;
+  const char* token_classifier = "";  // see ModelInfo
 };
+constexpr const char *kScore = "score", *kClassifier = "classifier";
 constexpr std::array kFamilies = {
-    Entry{"llama", "LlamaForCausalLM", &llama::kFamily},
-    Entry{"mistral", "MistralForCausalLM", &llama::kFamily},
-    Entry{"qwen2", "Qwen2ForCausalLM", &llama::kFamily},
-    Entry{"qwen3", "Qwen3ForCausalLM", &llama::kFamily},
-    Entry{"gemma2", "Gemma2ForCausalLM", &gemma::kFamily},
+    Entry{"llama", "LlamaForCausalLM", &llama::kFamily, kScore},
+    Entry{"mistral", "MistralForCausalLM", &llama::kFamily, kScore},
+    Entry{"qwen2", "Qwen2ForCausalLM", &llama::kFamily, kScore},
+    Entry{"qwen3", "Qwen3ForCausalLM", &llama::kFamily, kScore},
+    Entry{"gemma2", "Gemma2ForCausalLM", &gemma::kFamily, kScore},
     Entry{"gemma3_text", "Gemma3ForCausalLM", &gemma::kFamily},
-    Entry{"phi3", "Phi3ForCausalLM", &phi3::kFamily},
+    Entry{"phi3", "Phi3ForCausalLM", &phi3::kFamily, kScore},
     Entry{"granite", "GraniteForCausalLM", &granite::kFamily},
     Entry{"olmo2", "Olmo2ForCausalLM", &olmo2::kFamily},
-    Entry{"smollm3", "SmolLM3ForCausalLM", &smollm3::kFamily},
+    Entry{"smollm3", "SmolLM3ForCausalLM", &smollm3::kFamily, kScore},
     Entry{"opt", "OPTForCausalLM", &opt::kFamily},
-    Entry{"gpt2", "GPT2LMHeadModel", &gpt2::kFamily},
-    Entry{"gpt_neox", "GPTNeoXForCausalLM", &gpt_neox::kFamily},
-    Entry{"mixtral", "MixtralForCausalLM", &moe::kFamily},
-    Entry{"qwen2_moe", "Qwen2MoeForCausalLM", &moe::kFamily},
-    Entry{"qwen3_moe", "Qwen3MoeForCausalLM", &moe::kFamily},
+    Entry{"gpt2", "GPT2LMHeadModel", &gpt2::kFamily, kClassifier},
+    Entry{"gpt_neox", "GPTNeoXForCausalLM", &gpt_neox::kFamily, kClassifier},
+    Entry{"mixtral", "MixtralForCausalLM", &moe::kFamily, kScore},
+    Entry{"qwen2_moe", "Qwen2MoeForCausalLM", &moe::kFamily, kScore},
+    Entry{"qwen3_moe", "Qwen3MoeForCausalLM", &moe::kFamily, kScore},
     Entry{"olmoe", "OlmoeForCausalLM", &moe::kFamily},
-    Entry{"qwen3_next", "Qwen3NextForCausalLM", &qwen3_next::kFamily},
+    Entry{"qwen3_next", "Qwen3NextForCausalLM", &qwen3_next::kFamily, kScore},
     Entry{"qwen3_5_text", "Qwen3_5ForCausalLM", &qwen3_next::kFamily},
     Entry{"qwen3_5", "Qwen3_5ForCausalLM", &qwen3_next::kFamily},
     Entry{"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", &qwen3_next::kFamily},
@@ -117,6 +119,7 @@ MadeModel make_model(const std::string& config_json, DType dtype) {
   MadeModel made = entry.family->make(config_json, dtype);
   made.info.model_type = entry.model_type;
   made.info.architecture = entry.architecture;
+  made.info.token_classifier = entry.token_classifier;
   untie_by_files(made, config_json);
   return made;
 }

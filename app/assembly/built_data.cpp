@@ -50,6 +50,10 @@ RowKind row_kind(const ObjectiveConfig& c) {
       return RowKind::labelled;
     case ObjectiveRows::rollouts:
       return c.generates() ? RowKind::prompt : RowKind::rollout;
+    case ObjectiveRows::classified:
+      return RowKind::classified;
+    case ObjectiveRows::texts:
+      return RowKind::texts;
     default:
       return RowKind::example;
   }
@@ -57,10 +61,20 @@ RowKind row_kind(const ObjectiveConfig& c) {
 
 // Describes the rows that the objective needs.
 WantedRows wanted_rows(const ObjectiveConfig& c) {
+  WantedLabels labels;
+  if (c.type->rows == ObjectiveRows::classified) {
+    const Classes classes = classes_of(c);
+    labels = {.names = classes.names,
+              .kind = classes.problem == ProblemType::single  ? LabelKind::one_class
+                      : classes.problem == ProblemType::multi ? LabelKind::several
+                                                              : LabelKind::numbers,
+              .of_tokens = classes.task == ClassifyTask::token};
+  }
   return {.kind = row_kind(c),
           .objective = name_of(c.type),
           .cut = !c.type->scores,
-          .answer = c.generates() ? c.answer_length() : 0};
+          .answer = c.generates() ? c.answer_length() : 0,
+          .labels = std::move(labels)};
 }
 
 std::unique_ptr<Rollouts> make_rollouts(const ObjectiveConfig& c, const Batcher& from,
@@ -142,7 +156,11 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
   const auto options = [&](std::int64_t size, bool shuffle) {
     BatcherOptions o = batcher_options(config.data, size, shuffle, seed);
     if (context.seq2seq) o.seq2seq = *context.seq2seq;
-    if (objective.scores) o.answers.padding = padding_token(config.model);
+    if (objective.rows == ObjectiveRows::pairs && objective.scores)
+      o.answers.padding = padding_token(config.model);
+    if (objective.rows == ObjectiveRows::classified && !context.rows.labels.of_tokens)
+      o.padding = padding_token(config.model);
+    if (config.objective.pooling_mode == PoolingMode::mean) o.texts = TextTargets::all;
     o.answers.share = shares_prompts(config, context.seq2seq.has_value());
     o.answers.prompt = objective.learns_prompts;
     o.group = config.objective.needs().group;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numbers>
 
+#include "app/assembly/class_model.h"
 #include "app/assembly/experts.h"
 #include "app/assembly/param_groups.h"
 #include "app/assembly/pipeline_parallel.h"
@@ -15,6 +17,7 @@
 #include "data/efficiency/schedule.h"
 #include "engine/files/file.h"
 #include "engine/files/safetensors/grown_weights.h"
+#include "engine/train/objectives/list.h"
 #include "models/gguf/gguf_config.h"
 
 namespace ft {
@@ -36,7 +39,7 @@ bool is_coded(const BuiltModel& b, const Parameter& p) {
 void expect_weights(BuiltModel& b) {
   EachParameter each([&](Parameter& p) {
     if (p.name.starts_with(lora::kPeftPrefix) || is_coded(b, p)) return;
-    if (p.name == kScore && !b.base->has(kScore) && (b.purpose.trains() || b.start))
+    if (b.is_score(p) && !b.base->has(p.name) && (b.purpose.trains() || b.start))
       return;  // a new score is random, an adapter's is in its files
     b.base->expect(p.stored_name(), p.shape);
   });
@@ -221,6 +224,24 @@ void require_own_weights(const BuiltModel& b) {
                           "target_modules"));
 }
 
+// Makes an adapter one of PEFT's models without a head. Throws UserError if it changes the base, whose names
+// PEFT then writes in another way.
+void embed_with(lora::LoraConfig& c) {
+  if (lora::start_of(c.init_lora_weights).value().changes_base())
+    throw UserError(Exit::config,
+                    "lora.init_lora_weights: pissa and olora change the base's weights, which is not "
+                    "for objective.type embed; leave it out");
+  c.task_type = "FEATURE_EXTRACTION";
+}
+
+// Makes the adapter of PEFT's type for the objective's model: with the head trained whole if it gives scores.
+void choose_task(BuiltModel& b) {
+  if (b.objective.type == &objectives::kEmbed)
+    embed_with(b.lora_config);
+  else if (b.objective.type->scores)
+    train_score(b.lora_config, b.made.info.head, b.padding ? "SEQ_CLS" : "TOKEN_CLS");
+}
+
 void warn_of_model(BuiltModel& b) {
   if (b.made.info.two_tables)
     b.warnings.push_back(str(b.name,
@@ -288,9 +309,12 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
   auto four_bit = four_bit_plan(config, purpose);
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
   warn_of_model(b);
+  b.objective = config.objective;
+  b.longest = config.data.max_seq_length;
   if (config.objective.type->scores) {
-    make_reward_model(b.made);
-    b.padding = padding_token(config.model);
+    b.made.info.writes = false;
+    replace_head(b.made, b.objective, join_path(b.folder, "config.json"));
+    if (b.scores_texts()) b.padding = padding_token(config.model);
   }
   b.model().set_sparse_attention(config.model.sparse_attention);
   b.lora = config.finetuning_type == FinetuningType::lora &&
@@ -302,12 +326,13 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
   if (b.lora) {
     b.lora_config = lora_config(config, b.start.get());
     if (b.made.info.decoder) b.lora_config.task_type = "SEQ_2_SEQ_LM";
-    if (b.padding) train_score(b.lora_config);
+    choose_task(b);
     const lora::Origin origin = origin_of(b.made.info, b.start.get());
     if (!b.start)
       b.lora_config =
           lora::with_expert_parameters(b.model(), b.lora_config, origin.head, origin.prefix, origin.exit);
     b.attached = lora::attach(b.model(), b.lora_config, b.dtype, origin);
+    if (config.objective.type == &objectives::kEmbed) b.attached.bare = b.made.info.stored.prefix;
     if (purpose.trains() && b.attached.single_experts && b.lora_config.lora_dropout > 0)
       throw UserError(
           origin.exit,
@@ -377,7 +402,9 @@ ReadParameter BuiltModel::whole_reader() const {
       start->read(p, y, first);
     else if (p.name.starts_with(lora::kPeftPrefix))
       starts->read(below(), p, y, first);
-    else if (p.name == kScore && !base->has(kScore))
+    else if (is_score(p) && !base->has(p.name) && p.name.ends_with(".bias"))
+      std::memset(y.data, 0, static_cast<std::size_t>(y.bytes()));
+    else if (is_score(p) && !base->has(p.name))
       random_score(Random{seed}.with("init").with(p.name), made.info.initializer_range, y, first);
     else
       base->read(p.stored_name(), y, first);

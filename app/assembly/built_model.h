@@ -24,8 +24,10 @@ struct BuiltModel {
   std::vector<std::string> warnings;  // about the base and the adapter
   MadeModel made;
   Purpose purpose;
-  DType dtype = DType::f32;  // of activations and frozen weights
-  bool grown = false;        // the embedding has more rows than in the model's files
+  DType dtype = DType::f32;   // of activations and frozen weights
+  bool grown = false;         // the embedding has more rows than in the model's files
+  ObjectiveConfig objective;  // decides the head
+  std::int64_t longest = 0;   // most tokens of a text in training
   bool lora = false;
   lora::LoraConfig lora_config;  // valid if `lora`
   lora::Attached attached;
@@ -39,9 +41,20 @@ struct BuiltModel {
   // Null: this model is complete.
   int stage = 0;
   std::unique_ptr<BuiltModel> whole;
-  std::optional<std::int32_t> padding;  // only of a reward model: see padding_token
+  std::optional<std::int32_t> padding;  // only of a model that scores texts: see padding_token
 
   Model& model() const { return *made.model; }
+  // Returns true if a text has one score, or one for each label.
+  bool scores_texts() const {
+    return objective.type->rows == ObjectiveRows::pairs ||
+           (objective.type->rows == ObjectiveRows::classified &&
+            objective.task_type.value_or(ClassifyTask::sequence) == ClassifyTask::sequence);
+  }
+  // Returns true for a parameter of a head that gives scores, which the base's files may lack.
+  bool is_score(const Parameter& p) const {
+    return objective.type->scores &&
+           (p.name == made.info.head_weight() || p.name == made.info.head + ".bias");
+  }
   // Returns the matrices with a row for each token: the embedding's, and the head's unless they share one. An
   // adapter's files hold them if the vocabulary has grown.
   std::vector<const Parameter*> tables() const;

@@ -37,7 +37,7 @@ UpdateRule rule_of(const ParamGroup& group, const TrainingConfig& t) {
 
 // Returns true for a matrix with a row for each token: the embedding's table, or a separate head's.
 bool has_rows_of_tokens(const Parameter& p, const Model& model) {
-  return p.shape.rank == 2 && p.shape[0] == model.vocab_size() &&
+  return p.shape.rank == 2 && p.shape[0] == model.vocabulary().embedding.weight.shape[0] &&
          (p.embedding || p.name.ends_with("lm_head.weight") || p.name.ends_with("embed_out.weight"));
 }
 

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "app/assembly/family.h"
 #include "app/assembly/vocabulary.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/files/file.h"
 #include "engine/files/json.h"
-#include "engine/train/objectives/list.h"
 #include "models/text_config.h"
 
 namespace ft {
@@ -30,28 +28,31 @@ std::optional<std::int32_t> token(const Json& config, const char* key) {
 
 }  // namespace
 
-void make_reward_model(MadeModel& made) {
-  require_family(ObjectiveConfig(&objectives::kReward), made.info.decoder.has_value());
-  made.model->vocabulary().score_instead();
+std::string model_stem(const ModelInfo& info) {
+  const std::string& name = info.architecture;
+  const std::string stem = name.substr(0, std::min(name.find("For"), name.find("LMHead")));
+  // The name without "Text" is that of the model with images.
+  return stem.starts_with("Qwen3_5") || stem == "Gemma3" ? stem + "Text" : stem;
+}
+
+void make_reward_model(MadeModel& made, std::int64_t scores) {
+  made.model->vocabulary().score_instead("score", scores);
   if (made.info.model_type.starts_with("qwen3_5_moe"))
     throw UserError(Exit::config,
                     "objective.type: transformers has no Qwen3.5 with experts that gives scores");
-  std::string& name = made.info.architecture;
-  std::string stem = name.substr(0, std::min(name.find("For"), name.find("LMHead")));
-  if (stem == "Qwen3_5") stem += "Text";  // the name without it is that of the model with images
-  name = stem + "ForSequenceClassification";
+  made.info.architecture = model_stem(made.info) + "ForSequenceClassification";
   made.info.head = "score";
   made.info.never_quantized.emplace_back("score");
   made.info.tied_head = false;
 }
 
-void train_score(lora::LoraConfig& c) {
+void train_score(lora::LoraConfig& c, const std::string& head, const std::string& task_type) {
   std::vector<std::string> whole = c.modules_to_save.value_or(std::vector<std::string>{});
   std::erase(whole, "classifier");
   std::erase(whole, "score");
-  whole.emplace_back("score");
+  whole.push_back(head);
   c.modules_to_save = whole;
-  c.task_type = "SEQ_CLS";
+  c.task_type = task_type;
 }
 
 std::int32_t padding_token(const BaseModelConfig& model) {

@@ -9,13 +9,15 @@
 
 namespace ft {
 
-inline constexpr const char* kScore = "score.weight";
-
-// Replaces the head by one that gives a score. Throws UserError (config) if the model is an encoder-decoder.
-void make_reward_model(MadeModel&);
-// Makes an adapter train the full weight of the score, as PEFT's task type SEQ_CLS does. Removes PEFT's other
-// name of it, classifier, which no model here has.
-void train_score(lora::LoraConfig&);
+// Replaces the head by one that gives scores, by default one. Throws UserError (config) if transformers has
+// no such model.
+void make_reward_model(MadeModel&, std::int64_t scores = 1);
+// Returns the beginning of the names of transformers' classes for the model: Llama.
+std::string model_stem(const ModelInfo&);
+// Makes an adapter train the full weight of the score, as PEFT's task type does. Removes PEFT's other name of
+// it, which the model does not have. head: the linear.
+void train_score(lora::LoraConfig&, const std::string& head = "score",
+                 const std::string& task_type = "SEQ_CLS");
 
 // Returns the padding token; the score of a sequence is read at the last token before it. It is the
 // tokenizer's padding, else config.json's, else the end token there. Throws UserError (input) if there is

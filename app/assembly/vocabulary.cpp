@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "app/assembly/reward_model.h"
 #include "data/tokenizers/new_tokens.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/files/file.h"
@@ -37,7 +36,7 @@ void resize_vocabulary(MadeModel& made, std::int64_t rows) {
 
 std::vector<std::string> weights_by_token(const ModelInfo& info) {
   std::vector<std::string> names{info.embedding};
-  if (info.head_weight() != kScore) names.insert(names.end(), {info.head_weight(), info.head + ".bias"});
+  if (info.writes) names.insert(names.end(), {info.head_weight(), info.head + ".bias"});
   names.insert(names.end(), info.embedding_copies.begin(), info.embedding_copies.end());
   return names;
 }

@@ -310,6 +310,10 @@ const ObjectiveKind& objective_of(const BeginFacts& facts, const Json& given) {
       throw UserError(Exit::config, str("objective.type: settings for ", (*kind)->name,
                                         " depend on its rewards and cannot be chosen from the data; write a "
                                         "run.json (docs/preferences.md)"));
+    if ((*kind)->rows == ObjectiveRows::classified || (*kind)->rows == ObjectiveRows::texts)
+      throw UserError(Exit::config,
+                      str("objective.type: settings for ", (*kind)->name,
+                          " are not chosen from the data; write a run.json (docs/classify.md)"));
     return **kind;
   }
   switch (facts.rows) {

@@ -5,6 +5,7 @@
 
 #include "app/config/from_deepspeed.h"
 #include "app/config/gguf_base.h"
+#include "app/config/head_settings.h"
 #include "app/config/missing_ids.h"
 #include "app/config/start_adapter.h"
 #include "app/config/together.h"
@@ -221,6 +222,7 @@ RunConfig read_config(const SettingsText& tree, const std::filesystem::path& fol
   BaseModelConfig& m = config.model;
   m.folders.find(m.model_name_or_path, m.revision, "model.model_name_or_path", folder);
   prepare_base(m);
+  take_head_settings(config);
   if (auto& chat = config.data.chat_template; chat && chat->ends_with(".jinja")) chat = home_expanded(*chat);
   if (m.tokenizer_name_or_path && m.tokenizer_name_or_path != m.model_name_or_path)
     m.folders.find(*m.tokenizer_name_or_path, std::nullopt, "model.tokenizer_name_or_path", folder);

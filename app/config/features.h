@@ -231,11 +231,23 @@ inline constexpr Feature kNotSft{
 inline constexpr Feature kCompares{
     .name = "an objective that compares answers",
     .set = "objective.type=orpo",
-    .on = [](const RunConfig& c, int) { return c.objective.compares(); },
+    .on = [](const RunConfig& c, int) { return c.objective.compares() && !c.objective.reads_texts(); },
+};
+
+inline constexpr Feature kReadsTexts{
+    .name = "classify or embed",
+    .set = "objective.type=classify",
+    .on = [](const RunConfig& c, int) { return c.objective.reads_texts(); },
+};
+
+inline constexpr Feature kEmbeds{
+    .name = "embed",
+    .set = "objective.type=embed",
+    .on = [](const RunConfig& c, int) { return c.objective.type->rows == ObjectiveRows::texts; },
 };
 
 inline constexpr Feature kNoRightAnswer{
-    .name = "kto, reward, grpo, rloo or ppo",
+    .name = "kto, reward, grpo, rloo, ppo, classify or embed",
     .set = "objective.type=kto",
     .on =
         [](const RunConfig& c, int) {

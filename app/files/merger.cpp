@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "app/config/gguf_base.h"
+#include "app/config/head_settings.h"
 #include "engine/ops/ops.h"
 #include "lora/dora.h"
 
@@ -16,6 +17,8 @@ RunConfig merge_config(const std::string& model, const std::string& adapter) {
   c.training.bf16 = false;
   c.finetuning_type = adapter.empty() ? FinetuningType::full : FinetuningType::lora;
   if (!adapter.empty()) c.lora.adapter_name_or_path = adapter;
+  if (const auto trained = trained_objective(model, adapter)) c.objective = *trained;
+  take_head_settings(c);
   return c;
 }
 
@@ -63,6 +66,9 @@ std::vector<TensorSpec> Merger::specs(std::optional<DType> dtype) const {
     out.push_back({name, dtype.value_or(*stored), shape});
   }
   const std::string head = built_.made.info.head_weight();
+  for (const auto& [name, p] : whole_)
+    if (built_.is_score(*p) && !built_.base->has(name))
+      out.push_back({name, dtype.value_or(built_.dtype), p->shape});
   if (unties() && !built_.base->has(head)) {
     auto embedding =
         std::find_if(out.begin(), out.end(), [&](auto& s) { return s.name == built_.made.info.embedding; });

@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "app/assembly/reward_model.h"
+#include "app/assembly/class_model.h"
+#include "app/files/sentence_files.h"
 #include "data/batches/kept_prompts.h"
 #include "data/chat/chat_reader.h"
 #include "data/tokenizers/tokenizer.h"
@@ -70,6 +71,7 @@ class AdapterFiles final : public ModelFiles {
     lora::create_adapter(folder, built_.lora_config, built_.attached, built_.name,
                          head ? std::optional(built_.dtype) : std::nullopt, tables);
     if (head) copy(*head, folder, name, exact);
+    if (!exact) write_sentence_files(folder, built_);  // a checkpoint holds no folders
     for (const Parameter* p : frozen_tables()) copy(*p, folder, name_of(*p), exact);
   }
   std::int64_t bytes(bool) const override {
@@ -158,8 +160,10 @@ class WholeModelFiles final : public ModelFiles {
     Json tied = Json::parse(config_with_dtype(model_config(built_), dtype, built_.rows()));
     write_tying(tied, built_.made.info);
     std::string config = json_text(tied) + "\n";
-    if (built_.padding) config = reward_config(config, built_.made.info.architecture, *built_.padding);
+    if (built_.objective.type->scores)
+      config = headed_config(config, built_.objective, built_.made.info, built_.padding);
     write_file(join_path(folder, "config.json"), config);
+    if (!exact) write_sentence_files(folder, built_);
   }
   std::int64_t bytes(bool exact) const override {
     std::int64_t all = 0;
@@ -312,9 +316,9 @@ bool is_result_file(const fs::path& file) {
   if (name == kMoreTemplates)  // the complete folder, if all its files are templates
     return std::ssize(templates_in(file.parent_path().string())) ==
            std::distance(fs::directory_iterator(file, none), fs::directory_iterator());
-  return holds_weights(name) || name == "config.json" || name == "adapter_config.json" ||
-         is_one_of(kVocabularies, name) || is_one_of(kTokenizerSettings, name) ||
-         is_one_of(kModelSettings, name);
+  return holds_weights(name) || is_sentence_file(file) || name == "config.json" ||
+         name == "adapter_config.json" || is_one_of(kVocabularies, name) ||
+         is_one_of(kTokenizerSettings, name) || is_one_of(kModelSettings, name);
 }
 
 std::vector<fs::path> files_of_result(const std::string& folder) {

@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "app/assembly/class_model.h"
 #include "app/files/merger.h"
 #include "app/files/model_files.h"
 #include "app/files/output_folder.h"
+#include "app/files/sentence_files.h"
 #include "app/models/probe.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
@@ -28,7 +30,11 @@ void write_config(const std::string& to, const BuiltModel& built, std::optional<
   if (untied) j["tie_word_embeddings"] = false;
   if (untied && j.contains("scale_decoder_outputs")) j["scale_decoder_outputs"] = false;
   j.erase("quantization_config");  // no weight is in 4 bits any more
-  write_file(join_path(to, "config.json"), json_text(j) + "\n");
+  std::string config = json_text(j) + "\n";
+  if (built.objective.type->scores)
+    config = headed_config(config, built.objective, built.made.info, built.padding);
+  write_file(join_path(to, "config.json"), config);
+  write_sentence_files(to, built);
 }
 
 // Expected change of the logits from rounding weights to a dtype, relative to the largest logit: a few units
@@ -108,7 +114,7 @@ Exit merge(const MergeArgs& args) {
   write_config(output.path(), built, dtype, merger.unties());
   const bool brought = !args.adapter.empty() && holds_tokenizer(args.adapter);  // the training's tokenizer
   copy_companions(config.model.folder(), brought ? args.adapter : config.model.folder(), output.path());
-  end_at_turns(output.path());
+  if (!built.objective.type->scores) end_at_turns(output.path());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   screen.line(str("merged   ",
                   show::plural(static_cast<std::int64_t>(built.attached.linears.size()), "linear"), ", ",

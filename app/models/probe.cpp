@@ -40,10 +40,10 @@ std::vector<float> probe_logits(const BuiltModel& b, std::int64_t tokens) {
   run.plan("end other programs, or use a machine with more memory");
   Engine& engine = run.start();
   engine.context.train = false;
-  const std::int64_t V = b.made.info.vocab_size;
+  const std::int64_t V = b.model().vocab_size();
   const Buffer memory = engine.ops->allocate(tokens * V * size_of(b.dtype));
   Tensor logits(memory.get(), b.dtype, {tokens, V});
-  b.model().logits(engine.context, engine.store, probe_batch(tokens, V), logits);
+  b.model().logits(engine.context, engine.store, probe_batch(tokens, b.made.info.vocab_size), logits);
   std::vector<std::byte> stored(static_cast<std::size_t>(logits.bytes()));
   engine.ops->download(stored.data(), logits);
   std::vector<float> out(static_cast<std::size_t>(tokens * V));

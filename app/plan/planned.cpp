@@ -26,9 +26,8 @@ BatchShape full_shape(std::int64_t rows, const RunConfig& config, const ModelInf
   }
   std::int64_t length = other.value_or(data.max_seq_length);
   if (info.positions > 0) length = std::min(length, info.positions);
-  const bool scores = config.objective.type->scores;
   BatchShape s{.tokens = sequences * length,
-               .targets = sequences * (scores ? 1 : length - 1),
+               .targets = sequences * config.objective.targets_of(length),
                .sequences = sequences,
                .longest = length,
                .compared = compared};

@@ -105,7 +105,38 @@ Parted parted(const SampleStore::View& s, bool seq2seq) {
   return {{s.input_ids.begin(), border}, {border, s.input_ids.end()}};
 }
 
+// Returns the tokens of each text of a row; see Sample::classes.
+std::vector<std::vector<std::int32_t>> texts_of(const SampleStore::View& s) {
+  std::vector<std::vector<std::int32_t>> all;
+  for (std::size_t t = 0; t < s.input_ids.size(); ++t) {
+    if (t == 0 || s.labels[t] != s.labels[t - 1]) all.emplace_back();
+    all.back().push_back(s.input_ids[t]);
+  }
+  return all;
+}
+
+Json classified_json(const Dataset& data, std::int64_t i) {
+  Json row = {{"input_ids", data[i].input_ids}};
+  const auto classes = data.classes(i);
+  if (classes.empty())
+    row["labels"] = data[i].labels;
+  else if (classes.size() == 1)
+    row["label"] = classes.front();
+  else
+    row["label"] = classes;
+  return row;
+}
+
+Json texts_json(const Dataset& data, std::int64_t i) {
+  const auto texts = texts_of(data[i]);
+  Json row = {{"anchor_ids", texts.at(0)}, {"positive_ids", texts.at(1)}};
+  for (std::size_t n = 2; n < texts.size(); ++n) row["negative_ids"].push_back(texts[n]);
+  return row;
+}
+
 Json answers_json(const Dataset& data, std::int64_t i) {
+  if (data.kind() == RowKind::classified) return classified_json(data, i);
+  if (data.kind() == RowKind::texts) return texts_json(data, i);
   const Parted first = parted(data[i], data.seq2seq());
   Json row = {{"prompt_ids", first.prompt}};
   if (data.kind() == RowKind::prompt) return row;
@@ -131,6 +162,25 @@ void show_answers(const Dataset& data, std::int64_t i, const Tokenizer* tokenize
   if (!pair) return;
   out.line(out.dim("rejected"));
   show_stretch(shown(tokenizer, parted(data.rejected(i), data.seq2seq()).answer), true, out);
+}
+
+// Shows an input and its label, or the class of each token.
+void show_classified(const Dataset& data, std::int64_t i, const Tokenizer* tokenizer, Screen& out) {
+  const auto [ids, labels] = data[i];
+  show_stretch(shown(tokenizer, ids), true, out);
+  std::string label;
+  for (const float y : data.classes(i)) label += str(label.empty() ? "label " : ", ", y);
+  for (std::size_t t = 0; label.empty() && t < ids.size(); ++t)
+    if (labels[t] != kIgnored) out.line(str("  token ", t, ": class ", labels[t]), Screen::kWhole);
+  if (!label.empty()) out.line(label, Screen::kWhole);
+}
+
+void show_texts(const Dataset& data, std::int64_t i, const Tokenizer* tokenizer, Screen& out) {
+  const auto texts = texts_of(data[i]);
+  for (std::size_t n = 0; n < texts.size(); ++n) {
+    out.line(out.dim(n == 0 ? "anchor" : n == 1 ? "positive" : "negative"));
+    show_stretch(shown(tokenizer, texts[n]), true, out);
+  }
 }
 
 // Shows a sample that has an input and labels.
@@ -172,7 +222,11 @@ void show_sample(const Dataset& data, std::int64_t i, const std::string& title, 
                         show::plural(static_cast<std::int64_t>(ids.size()), "token"), ", ",
                         show::count(count_targets(labels, data.seq2seq())), " trained")),
            Screen::kWhole);
-  if (data.kind() != RowKind::example) {
+  if (data.kind() == RowKind::classified) {
+    show_classified(data, i, tokenizer, out);
+  } else if (data.kind() == RowKind::texts) {
+    show_texts(data, i, tokenizer, out);
+  } else if (data.kind() != RowKind::example) {
     show_answers(data, i, tokenizer, out);
   } else if (data.seq2seq()) {
     show_stretch(shown(tokenizer, ids), false, out);

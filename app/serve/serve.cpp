@@ -11,6 +11,7 @@
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "app/serve/api.h"
+#include "app/serve/embeddings.h"
 
 namespace ft {
 namespace {
@@ -123,6 +124,7 @@ std::string name_of_model(const std::string& as_written) {
 Exit serve(const ServeArgs& args) {
   Screen screen(Screen::standard_error());
   check_exposure(args);
+  if (embeds_texts(args)) return serve_embeddings(args);
   const Origins origins(args.host, args.allowed_origins);
   const std::string key = args.key_file.empty() ? "" : read_api_key(args.key_file);
   const std::optional<TlsContext> https = https_of(args.https);

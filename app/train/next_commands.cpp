@@ -15,6 +15,7 @@ class Commands {
   explicit Commands(const EndedRun& end) : end_(end), c_(end.config) {}
 
   std::vector<std::string> all() const {
+    if (c_.objective.type->rows == ObjectiveRows::texts) return lines({eval(), merge()});
     if (c_.objective.type->scores) return lines({score(), eval()});
     return lines({chat(), eval(), merge()});
   }

@@ -61,12 +61,16 @@ def write_rows(c):
     def ids(most):
         return [3 + int((VOCABULARY - 3) * draw.random() ** 3) for _ in range(draw.randint(2, most))]
 
-    rows = {"tokens": [{"input_ids": ids(LENGTH)} for _ in range(24)], "pairs": [], "labelled": [], "rollouts": [], "prompts": [], "sources": []}
+    rows = {"tokens": [{"input_ids": ids(LENGTH)} for _ in range(24)], "pairs": [], "labelled": [], "rollouts": [], "prompts": [], "sources": [],
+            "classes": [], "several": [], "texts": []}
     for i in range(24):
         prompt = ids(12)
         rows["pairs"].append({"prompt_ids": prompt, "chosen_ids": ids(12), "rejected_ids": ids(16)})
         rows["labelled"].append({"prompt_ids": prompt, "completion_ids": ids(12), "label": i % 3 == 0})
         rows["prompts"].append({"prompt_ids": prompt})
+        rows["classes"].append({"input_ids": prompt, "label": i % 3})
+        rows["several"].append({"input_ids": prompt, "label": [i % 2, i // 2 % 2]})
+        rows["texts"].append({"anchor_ids": prompt, "positive_ids": ids(12), "negative_ids": ids(16)})
         rows["sources"].append({"input_ids": ids(LENGTH), "labels": ids(16)})
         for reward in (i % 5, (i + 2) % 5):
             rows["rollouts"].append({"prompt_ids": prompt, "completion_ids": ids(10), "reward": reward / 4})

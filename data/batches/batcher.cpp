@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "data/classify/batch.h"
 #include "data/shuffle.h"
 #include "engine/core/require.h"
 
@@ -34,8 +35,7 @@ Batcher::Batcher(Dataset data, const BatcherOptions& options) : data_(std::move(
   for (std::int64_t i = 0; i < data_.size(); ++i) {
     lengths.push_back(static_cast<std::int64_t>(data_[i].input_ids.size()));
     targets_.push_back(count_targets(data_[i].labels, data_.seq2seq()));
-    if (data_.kind() != RowKind::example)
-      answers_.push_back(sizes_of(data_, i, options_.answers, options_.seq2seq));
+    if (data_.kind() != RowKind::example) answers_.push_back(sizes(i));
   }
   const bool whole = options_.pack_to == 0 || options_.packing == PackingStrategy::bfd;
   pieces_ = cut_samples(lengths,
@@ -114,8 +114,7 @@ Batch Batcher::batch(std::int64_t epoch, std::int64_t i) const {
   const auto plan_now = plan(epoch);
   Batch b;
   if (data_.kind() != RowKind::example) {
-    for (const Row& row : rows_of(*plan_now, i))
-      add_answers(b, data_, row.front().sample, options_.answers, options_.seq2seq);
+    for (const Row& row : rows_of(*plan_now, i)) add_row(b, row.front().sample);
     add_reference(b.compared);
     return b;
   }
@@ -147,6 +146,20 @@ Batch Batcher::batch(std::int64_t epoch, std::int64_t i) const {
     b.starts.back() = static_cast<std::int32_t>(b.tokens());
   }
   return b;
+}
+
+void Batcher::add_row(Batch& b, std::int64_t sample) const {
+  if (data_.kind() == RowKind::classified) return add_classified(b, data_, sample, options_.padding);
+  if (data_.kind() == RowKind::texts) return add_texts(b, data_, sample, options_.texts);
+  add_answers(b, data_, sample, options_.answers, options_.seq2seq);
+}
+
+AnswerSizes Batcher::sizes(std::int64_t sample) const {
+  if (data_.kind() != RowKind::classified && data_.kind() != RowKind::texts)
+    return sizes_of(data_, sample, options_.answers, options_.seq2seq);
+  Batch alone;
+  add_row(alone, sample);
+  return {.alone = shape_of(alone)};
 }
 
 std::vector<std::int32_t> Batcher::labels(std::int64_t epoch, std::int64_t i) const {

@@ -5,10 +5,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "data/batches/packing.h"
 #include "data/config.h"
+#include "data/embed/batch.h"
 #include "data/preference/batch.h"
 #include "data/rows/dataset.h"
 #include "data/rows/seq2seq.h"
@@ -27,7 +29,11 @@ struct BatcherOptions {
   std::int32_t pad_id = 0;
   Seq2Seq seq2seq = {};        // for data of encoder-decoders
   AnswerTargets answers = {};  // for objectives that compare answers
-  std::int64_t group = 1;      // number of neighbouring rows that stay together in shuffling
+  // Classifications: the padding token, before which a text's last token has the label; empty: tokens have
+  // classes.
+  std::optional<std::int32_t> padding = {};
+  TextTargets texts = TextTargets::last;
+  std::int64_t group = 1;  // number of neighbouring rows that stay together in shuffling
   // Returns an epoch's samples in order, as many as the data has; null: each sample once. Not with packing.
   std::function<std::vector<std::int64_t>(std::int64_t epoch)> chosen = {};
 };
@@ -64,6 +70,8 @@ class Batcher : public BatchSource {
   std::shared_ptr<const Plan> plan(std::int64_t epoch) const;
   std::span<const Row> rows_of(const Plan& plan, std::int64_t i) const;
   std::int64_t padding(std::int64_t tokens) const;
+  void add_row(Batch&, std::int64_t sample) const;
+  AnswerSizes sizes(std::int64_t sample) const;
   void add_reference(Compared&) const;
   std::int64_t targets(const Stretch& stretch) const;
   void add_pair(BatchShape& shape, std::int64_t sample) const;

@@ -55,11 +55,21 @@ const RowFormat& detect(const FormatContext& context, std::span<const std::strin
 // Describes the rows of a kind, and the formats that have them.
 std::string rows_of(RowKind kind) {
   if (kind == RowKind::example) return "examples";
+  if (kind == RowKind::classified) return "rows with a label: text, tokenized, token_labels";
   const char* rows = kind == RowKind::pair       ? "pairs of answers: "
                      : kind == RowKind::labelled ? "answers with a label: "
                      : kind == RowKind::prompt   ? "prompts, where rewards are set: "
+                     : kind == RowKind::texts    ? "texts that belong together: "
                                                  : "answers with a reward: ";
   return rows + listed(names_of([&](const RowFormat& format) { return format.kind == kind; }));
+}
+
+// Returns the format of these rows with labels if the run classifies.
+const RowFormat& with_labels(const FormatContext& context, const RowFormat& rows) {
+  if (context.rows.kind != RowKind::classified) return rows;
+  return &rows == &row_formats::kText        ? row_formats::kTextClasses
+         : &rows == &row_formats::kTokenized ? row_formats::kTokenizedClasses
+                                             : rows;
 }
 
 void require_kind(const FormatContext& context, const RowFormat& rows) {
@@ -97,7 +107,8 @@ std::span<const RowFormat* const> RowFormat::all() { return row_formats::kRowFor
 std::unique_ptr<Format> make_format(const FormatContext& context, std::span<const std::string> names,
                                     const Place& at) {
   const RowType given = context.dataset.type;
-  const RowFormat& rows = given == &row_formats::kDetected ? detect(context, names, at) : *given;
+  const RowFormat& rows =
+      with_labels(context, given == &row_formats::kDetected ? detect(context, names, at) : *given);
   require_kind(context, rows);
   const std::vector<std::string_view> columns = columns_of(rows);
   require_chats(context, rows, columns);

@@ -34,6 +34,8 @@ std::string all_that_decides(const DataConfig& config, const std::vector<Dataset
   if (context.seq2seq) all["decoder"] = {context.seq2seq->start, context.seq2seq->pad, context.seq2seq->end};
   if (context.rows.kind != RowKind::example)
     all["rows"] = {static_cast<int>(context.rows.kind), context.rows.cut};
+  if (const WantedLabels& labels = context.rows.labels; !labels.names.empty())
+    all["labels"] = {labels.names, static_cast<int>(labels.kind), labels.of_tokens};
   for (std::size_t i = 0; i < datasets.size(); ++i) {
     Json dataset = write_settings(datasets[i]);
     dataset.erase("weight");
@@ -170,16 +172,16 @@ std::optional<ReadDatasets> PreparedFile::read() const try {
                              read_ints(file, "values"),  read_ints(file, "value_counts")};
   const auto sum = [](const Ints& n) { return std::accumulate(n.begin(), n.end(), std::int64_t{0}); };
   const auto samples = std::ssize(arrays.lines), sequences = samples * (kind_ == RowKind::pair ? 2 : 1);
-  const bool rollouts = kind_ == RowKind::rollout;
-  const std::int64_t values = rollouts ? sum(arrays.value_counts) : kind_ == RowKind::example ? 0 : samples;
+  const bool several = has_several_values(kind_);
+  const std::int64_t values = several ? sum(arrays.value_counts) : kind_ == RowKind::example ? 0 : samples;
   const bool whole =
       all_within(ids, 0, vocab_size_, 0) && all_within(labels, 0, vocab_size_, kIgnored) &&
       all_within(arrays.lengths, 0, INT32_MAX, 0) && all_within(arrays.label_lengths, 0, INT32_MAX, 0) &&
       all_within(arrays.file, 0, std::ssize(files), 0) && (samples == 0 || !files.empty()) &&
       std::ssize(arrays.lengths) == sequences && std::ssize(arrays.file) == samples &&
       std::ssize(arrays.label_lengths) == (seq2seq_ ? sequences : 0) && std::ssize(arrays.values) == values &&
-      std::ssize(arrays.value_counts) == (rollouts ? samples : 0) &&
-      all_within(arrays.value_counts, 1, INT32_MAX, 1) && sum(arrays.lengths) == std::ssize(ids) &&
+      std::ssize(arrays.value_counts) == (several ? samples : 0) &&
+      all_within(arrays.value_counts, 0, INT32_MAX, 0) && sum(arrays.lengths) == std::ssize(ids) &&
       sum(seq2seq_ ? arrays.label_lengths : arrays.lengths) == std::ssize(labels) &&
       data.bounds.size() == datasets_ + 1 && data.bounds.front() == 0 && data.bounds.back() == samples &&
       std::is_sorted(data.bounds.begin(), data.bounds.end());

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "data/batches/load_notes.h"
+#include "data/embed/batch.h"
 #include "data/files/json_row.h"
 #include "data/files/parallel.h"
 #include "engine/core/error.h"
@@ -145,7 +146,10 @@ void SampleReader::count(const Sample& sample, const Place& at) {
 }
 
 bool SampleReader::has_targets(const Sample& sample) const {
-  return context_.rows.kind == RowKind::prompt ||
+  const RowKind kind = context_.rows.kind;
+  if (kind == RowKind::classified && context_.rows.labels.of_tokens)
+    return std::ranges::any_of(sample.labels, [](std::int32_t l) { return l != kIgnored; });
+  return kind == RowKind::prompt || kind == RowKind::classified || kind == RowKind::texts ||
          count_targets(sample.labels, context_.seq2seq.has_value()) > 0;
 }
 
@@ -167,7 +171,9 @@ bool SampleReader::fit(Sample& sample, const Place& at) {
     return context_.rows.kind != RowKind::pair ||
            fit_source_and_target(sample.rejected_ids, sample.rejected_labels, at);
   if (context_.rows.kind == RowKind::prompt) return fit_prompt(sample, at);
-  if (context_.rows.kind != RowKind::example) return fit_answers(sample, at);
+  if (context_.rows.kind == RowKind::texts) return fit_texts(sample, at);
+  if (context_.rows.kind != RowKind::example && context_.rows.kind != RowKind::classified)
+    return fit_answers(sample, at);
   const auto size = static_cast<std::int64_t>(sample.input_ids.size()), most = config_.max_seq_length;
   // Packing in pieces cuts long samples itself, and loses no tokens.
   if (size <= most || (config_.packing && config_.packing_strategy != PackingStrategy::bfd)) return true;
@@ -205,6 +211,18 @@ bool SampleReader::fit_answers(Sample& sample, const Place& at) {
   }
   for (auto* list : {&sample.input_ids, &sample.labels, &sample.rejected_ids, &sample.rejected_labels})
     list->resize(static_cast<std::size_t>(std::min(std::ssize(*list), most)));
+  return true;
+}
+
+// Cuts each text to the allowed length.
+bool SampleReader::fit_texts(Sample& sample, const Place& at) {
+  const std::int64_t most = config_.max_seq_length, longest = longest_text(sample);
+  if (longest <= most) return true;
+  if (config_.truncation == Truncation::error)
+    at.fail(str("a text of ", longest, " tokens; data.max_seq_length is ", most,
+                " and data.truncation is error"));
+  if (!may_cut()) return false;
+  cut_texts(sample, most, config_.truncation == Truncation::keep_end);
   return true;
 }
 

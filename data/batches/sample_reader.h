@@ -53,6 +53,7 @@ class SampleReader {
   bool fit_source_and_target(std::vector<std::int32_t>& source, std::vector<std::int32_t>& target,
                              const Place& at);
   bool fit_answers(Sample& sample, const Place& at);
+  bool fit_texts(Sample& sample, const Place& at);
   bool fit_prompt(const Sample& sample, const Place& at);
   bool may_cut();
 

@@ -144,7 +144,7 @@ BatchShape Stream::largest() const {
   }
   const std::int64_t row = std::max(config_.max_seq_length, options_.pad_to);
   BatchShape s{.tokens = rows * row,
-               .targets = rows * (config_.max_seq_length - 1),
+               .targets = rows * (config_.max_seq_length - (context_.rows.labels.of_tokens ? 0 : 1)),
                .sequences = options_.pack_to > 0 ? rows * row : rows,  // packed samples may have one token
                .longest = row,
                .compared = compares ? options_.batch_size : 0};

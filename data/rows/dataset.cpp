@@ -51,11 +51,13 @@ void SampleStore::add(const Sample& sample, std::int64_t line) {
   require(!files_.empty(), "a sample without a place");
   add(sample.input_ids, sample.labels);
   if (kind_ == RowKind::pair) add(sample.rejected_ids, sample.rejected_labels);
-  if (kind_ != RowKind::example) values_.push_back(sample.value);
-  if (kind_ == RowKind::rollout) {
+  if (kind_ == RowKind::classified)
+    values_.insert(values_.end(), sample.classes.begin(), sample.classes.end());
+  else if (kind_ != RowKind::example)
+    values_.push_back(sample.value);
+  if (kind_ == RowKind::rollout)
     values_.insert(values_.end(), sample.old_logps.begin(), sample.old_logps.end());
-    value_ends_.push_back(std::ssize(values_));
-  }
+  if (has_several_values(kind_)) value_ends_.push_back(std::ssize(values_));
   if (kind_ == RowKind::prompt) texts_.push_back(sample.row);
   lines_.push_back(static_cast<std::int32_t>(std::min<std::int64_t>(line, INT32_MAX)));
   file_.push_back(static_cast<std::int32_t>(files_.size() - 1));
@@ -94,7 +96,7 @@ SampleStore::View SampleStore::sequence(std::int64_t i) const {
 
 std::span<const float> SampleStore::values(std::int64_t i) const {
   const auto at = static_cast<std::size_t>(i);
-  if (kind_ != RowKind::rollout) return std::span(values_).subspan(at, 1);
+  if (!has_several_values(kind_)) return std::span(values_).subspan(at, 1);
   const auto begin = static_cast<std::size_t>(at == 0 ? 0 : value_ends_[at - 1]);
   return std::span(values_).subspan(begin, static_cast<std::size_t>(value_ends_[at]) - begin);
 }
@@ -108,7 +110,8 @@ Dataset::Dataset(std::shared_ptr<const SampleStore> store, std::vector<std::int6
     : store_(std::move(store)), rows_(std::move(rows)) {
   const auto count = [&](const SampleStore::View& sample) {
     const auto tokens = static_cast<std::int64_t>(sample.input_ids.size());
-    const std::int64_t targets = count_targets(sample.labels, seq2seq());
+    const bool first = seq2seq() || kind() == RowKind::classified || kind() == RowKind::texts;
+    const std::int64_t targets = count_targets(sample.labels, first);
     tokens_ += tokens + (seq2seq() ? std::ssize(sample.labels) : 0);
     targets_ += targets;
     longest_ = std::max(longest_, tokens);
@@ -120,9 +123,9 @@ Dataset::Dataset(std::shared_ptr<const SampleStore> store, std::vector<std::int6
   }
 }
 
-std::int64_t count_targets(std::span<const std::int32_t> labels, bool seq2seq) {
+std::int64_t count_targets(std::span<const std::int32_t> labels, bool first) {
   if (labels.empty()) return 0;
-  return std::count_if(labels.begin() + (seq2seq ? 0 : 1), labels.end(),
+  return std::count_if(labels.begin() + (first ? 0 : 1), labels.end(),
                        [](std::int32_t l) { return l != kIgnored; });
 }
 

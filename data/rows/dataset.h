@@ -30,8 +30,17 @@ constexpr auto words(Written) {
 }
 
 // Kind of a row: an example to learn; a prompt with a better and a worse answer; an answer and whether it is
-// desired; a policy's answer and its reward; or a prompt alone, to be answered.
-enum class RowKind : std::uint8_t { example, pair, labelled, rollout, prompt };
+// desired; a policy's answer and its reward; a prompt alone, to be answered; an input with a label of a
+// classification; or an anchor with texts that belong to it or do not.
+enum class RowKind : std::uint8_t { example, pair, labelled, rollout, prompt, classified, texts };
+
+// Labels of a classification. A row has one class; or 0 to 1 for each label; or a number for each label.
+enum class LabelKind : std::uint8_t { one_class, several, numbers };
+struct WantedLabels {
+  std::vector<std::string> names{};  // of the labels, in the order of their ids
+  LabelKind kind = LabelKind::one_class;
+  bool of_tokens = false;  // each token has a class, or kIgnored
+};
 
 // Rows that the run's objective needs.
 struct WantedRows {
@@ -39,6 +48,7 @@ struct WantedRows {
   std::string objective = "sft";  // in errors
   bool cut = true;                // answers that are too long are cut; false: their row is skipped
   std::int64_t answer = 0;        // tokens that a prompt must leave free
+  WantedLabels labels{};
 };
 
 struct Sample {
@@ -55,6 +65,9 @@ struct Sample {
   float value = 0;  // a pair's margin; 1 or 0: the answer is desired or not; a rollout's reward
   std::vector<float> old_logps{};  // by token of a rollout's answer; empty: not known
   std::string row{};               // a prompt's complete row, as JSON
+  // A classification's label: a class, or a number for each label. Empty where tokens have classes, which
+  // `labels` then holds. In texts, `labels` holds the number of a token's text: 0, the anchor, 1, ...
+  std::vector<float> classes{};
 };
 
 // Grows at its end; stored samples do not change.
@@ -78,7 +91,7 @@ class SampleStore {
     std::vector<std::int32_t> label_lengths;  // by sequence: number of labels, encoder-decoders only
     std::vector<std::int32_t> lines, file;    // by sample: line and index of the file
     std::vector<std::int32_t> values;  // bits of the samples' values, for objectives that compare answers
-    std::vector<std::int32_t> value_counts;  // by sample of rollouts: number of values
+    std::vector<std::int32_t> value_counts;  // by sample with several values: their number
   };
   SampleStore(bool seq2seq, RowKind kind, std::vector<std::int32_t> ids, std::vector<std::int32_t> labels,
               const Arrays& arrays, std::vector<std::string> files);
@@ -92,6 +105,7 @@ class SampleStore {
   View rejected(std::int64_t i) const { return sequence(i * sequences_each() + 1); }
   float value(std::int64_t i) const { return values(i).front(); }
   std::span<const float> old_logps(std::int64_t i) const { return values(i).subspan(1); }  // rollouts only
+  std::span<const float> classes(std::int64_t i) const { return values(i); }  // classifications only
   // Returns the row of a prompt; for prompts only.
   const std::string& row(std::int64_t i) const { return texts_[static_cast<std::size_t>(i)]; }
   // Returns the tokens cut from the end of a labelled answer; a shorter prompt may have room for them.
@@ -109,8 +123,9 @@ class SampleStore {
   RowKind kind_;
   std::vector<std::int64_t> ends_;        // by sequence: one past its last token
   std::vector<std::int64_t> label_ends_;  // by sequence: the same of its labels, encoder-decoders only
-  std::vector<float> values_;  // by sample, for objectives that compare answers; in rollouts old_logps follow
-  std::vector<std::int64_t> value_ends_;  // by sample, rollouts only
+  // By sample, for objectives that compare answers; in rollouts old_logps follow. Of classifications: labels.
+  std::vector<float> values_;
+  std::vector<std::int64_t> value_ends_;  // by sample with several values
   std::vector<std::string> texts_;        // by sample, prompts only
   std::vector<std::int32_t> lines_;       // by sample
   std::vector<std::int32_t> file_;        // by sample
@@ -129,6 +144,7 @@ class Dataset {
   std::span<const std::int32_t> tail(std::int64_t i) const { return store_->tail(row(i)); }
   float value(std::int64_t i) const { return store_->value(row(i)); }
   std::span<const float> old_logps(std::int64_t i) const { return store_->old_logps(row(i)); }
+  std::span<const float> classes(std::int64_t i) const { return store_->classes(row(i)); }
   Json prompt_row(std::int64_t i) const;  // as in its file, with null for NaN and infinities
   RowKind kind() const { return store_ ? store_->kind() : RowKind::example; }
   std::string source(std::int64_t i) const { return store_->source(row(i)); }
@@ -148,7 +164,13 @@ class Dataset {
   std::int64_t tokens_ = 0, targets_ = 0, longest_ = 0, untrained_ = 0;
 };
 
-// Counts labels that are trained. The first label never is, except in encoder-decoders.
-std::int64_t count_targets(std::span<const std::int32_t> labels, bool seq2seq = false);
+// Returns true if samples of this kind have any number of values.
+constexpr bool has_several_values(RowKind kind) {
+  return kind == RowKind::rollout || kind == RowKind::classified;
+}
+
+// Counts labels that are trained. The first label never is, except in encoder-decoders, classifications and
+// texts.
+std::int64_t count_targets(std::span<const std::int32_t> labels, bool first = false);
 
 }  // namespace ft

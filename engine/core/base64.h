@@ -1,4 +1,4 @@
-// Base64.
+// Base64, in which the hub takes small files, HTTP a password, and OpenAI's API sends vectors.
 #pragma once
 #include <algorithm>
 #include <string>

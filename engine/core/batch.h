@@ -28,6 +28,8 @@ struct Compared {
   std::int64_t uses = 0;
   bool used_again = false;
   std::vector<double> figures;
+  // Texts to embed, (rows + 1): a row's first sequence, its anchor; its positive and its negatives follow.
+  std::vector<std::int32_t> first_text;
   // PPO, (targets): a token's advantage, the critic's value, and the return that the value should have been.
   std::vector<float> advantages, values, returns;
 
@@ -57,6 +59,9 @@ struct Batch {
   // micro-batch, which may decide how positions are encoded. `starts` is then the complete micro-batch's. 0:
   // not a part.
   std::int64_t length = 0;
+
+  // Classification: the labels of each target, one after another: a class, or a number for each label.
+  std::vector<float> labels;
 
   Compared compared;  // without rows: nothing is compared
 

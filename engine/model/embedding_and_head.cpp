@@ -12,7 +12,7 @@ struct EmbeddingAndHead::HeadUse {
   HeadUse(const EmbeddingAndHead& v, Ctx& c, ParameterStore& store, bool backward)
       : head(store, v.head_unit_, backward) {
     if (v.tied_) table.emplace(store, v.embedding_unit_, backward);
-    v.head.lm_head.weight->prepare(c);
+    if (v.head.projects()) v.head.lm_head.weight->prepare(c);
   }
   Use head;
   std::optional<Use> table;
@@ -52,11 +52,16 @@ void EmbeddingAndHead::adapt_embedding(std::unique_ptr<EmbeddingAdapter> adapter
   embedding.adapter = std::move(adapter);
 }
 
-void EmbeddingAndHead::score_instead() {
-  head.lm_head = make_linear("score", embedding.weight.shape[1], 1, false, embedding.weight.dtype);
+void EmbeddingAndHead::score_instead(const std::string& name, std::int64_t labels, bool bias) {
+  head.lm_head = make_linear(name, embedding.weight.shape[1], labels, bias, embedding.weight.dtype);
   head.kind = HeadKind::scores;
   head.scale = 1;  // both apply to logits only
   head.cap = 0;
+  tied_ = false;
+}
+
+void EmbeddingAndHead::embed_instead() {
+  head.kind = HeadKind::states;
   tied_ = false;
 }
 

@@ -11,8 +11,10 @@ Tensor part(const Tensor& t, std::int64_t begin, std::int64_t end) {
   return {t.data + begin * size_of(t.dtype), t.dtype, {end - begin}};
 }
 
-// View of a vector as a column.
-Tensor column(const Tensor& t) { return {t.data, t.dtype, {t.numel(), 1}}; }
+// Rows [begin, end) of values that lie row by row in a vector or a matrix, as a matrix.
+Tensor rows_of(const Tensor& t, std::int64_t each, std::int64_t begin, std::int64_t end) {
+  return {t.data + begin * each * size_of(t.dtype), t.dtype, {end - begin, each}};
+}
 
 }  // namespace
 
@@ -20,7 +22,7 @@ Tensor column(const Tensor& t) { return {t.data, t.dtype, {t.numel(), 1}}; }
 std::int64_t Head::chunk_rows(Device d) const {
   const bool gpu = d.kind == Device::Kind::cuda;
   const std::int64_t elements = gpu ? 1 << 26 : 1 << 24, most = gpu ? 2048 : 1024;
-  return std::clamp(elements / lm_head.whole_out() / 64 * 64, std::int64_t{128}, most);
+  return std::clamp(elements / columns() / 64 * 64, std::int64_t{128}, most);
 }
 
 // Adds up the sums over the ranks' parts of the vocabulary if each rank has a part; no rank ever has all
@@ -67,13 +69,17 @@ Head::Chunk Head::project(Ctx& c, Tensor x, const Tensor& all, std::int64_t begi
   k.x = c.temporary(n, C);
   k.n = norm ? c.temporary(n, C) : k.x;
   if (norm) k.statistics = norm->take_statistics(c.scratch, n);
-  k.logits = c.temporary(n, lm_head.out);
+  if (projects()) k.logits = c.temporary(n, lm_head.out);
   c.ops.enter(norm ? norm->name() : lm_head.name);
   c.ops.run(op::GatherRows{.y = k.x, .x = x, .rows = part(all, begin, end)});
   if (norm) norm->forward(c, k.n, k.statistics, k.x);
   drop(c, k.n, begin);
   k.read = narrow ? c.temporary(n, lm_head.in) : k.n;
   if (narrow) k.narrow_adapter = narrow->forward(c, k.read, k.n);
+  if (!projects()) {
+    k.logits = k.read;
+    return k;
+  }
   k.adapter = lm_head.forward(c, k.logits, k.read, {}, scale / temperature);
   if (cap > 0) c.ops.run(op::SoftCap{.y = k.logits, .x = k.logits, .cap = cap / temperature});
   return k;
@@ -140,16 +146,16 @@ void Head::compute(Ctx& c, Tensor d, Tensor x, const Targets& t, RowLoss* loss) 
   Scope all(c.scratch);
   if (d) c.begin(Phase::forward);
   const RowValues values = values_of(c, *loss, x, t);
-  const Tensor weights = d ? c.scratch.take({t.rows.numel()}, DType::f32) : Tensor{};
+  const std::int64_t each = values.each;
+  const Tensor weights = d ? c.scratch.take(values.values.shape, DType::f32) : Tensor{};
   loss->weigh(c, values, weights);
   if (!d) return;
   c.begin(Phase::backward);
   c.ops.run(op::Fill{d, 0});
   each_chunk(c, t.rows.numel(), [&](std::int64_t begin, std::int64_t end) {
     const Chunk k = project(c, x, t.rows, begin, end, loss->temperature());
-    const Tensor own = part(weights, begin, end);
-    if (kind == HeadKind::scores) {
-      c.ops.run(op::Cast{k.logits, column(own)});
+    if (kind != HeadKind::vocabulary) {
+      c.ops.run(op::Cast{k.logits, rows_of(weights, each, begin, end)});
     } else {
       c.ops.enter("loss");
       cross_entropy(c, {.loss = part(values.values, begin, end),
@@ -158,7 +164,7 @@ void Head::compute(Ctx& c, Tensor d, Tensor x, const Targets& t, RowLoss* loss) 
                         .scale = scale / loss->temperature(),
                         .gradient = true,
                         .cap = cap / loss->temperature(),
-                        .weights = own});
+                        .weights = part(weights, begin, end)});
     }
     back(c, d, k, part(t.rows, begin, end), begin);
   });
@@ -167,8 +173,9 @@ void Head::compute(Ctx& c, Tensor d, Tensor x, const Targets& t, RowLoss* loss) 
 void Head::value_of(Ctx& c, const Chunk& k, const RowValues& to, const Targets& t, std::int64_t begin,
                     std::int64_t end) const {
   c.ops.enter("loss");
+  if (kind != HeadKind::vocabulary)
+    return c.ops.run(op::Cast{rows_of(to.values, to.each, begin, end), k.logits});
   const Tensor values = part(to.values, begin, end), ids = part(t.ids, begin, end);
-  if (kind == HeadKind::scores) return c.ops.run(op::Cast{column(values), k.logits});
   cross_entropy(c, {.loss = values, .logits = k.logits, .targets = ids});
   if (to.statistics)
     c.ops.run(op::LogitStatistics{.y = to.statistics.slice(begin, end), .logits = k.logits, .targets = ids});
@@ -178,7 +185,10 @@ RowValues Head::values_of(Ctx& c, const RowLoss& loss, Tensor x, const Targets& 
   const std::int64_t total = t.rows.numel();
   require(!loss.wants_statistics() || lm_head.cut == Cut::none,
           "statistics of whole logits, which no rank has");
-  RowValues v{c.scratch.take({total}, DType::f32), {}, kind == HeadKind::scores};
+  const std::int64_t each = values_each();
+  RowValues v{.values = c.scratch.take({total * each}, DType::f32),
+              .each = each,
+              .scores = kind != HeadKind::vocabulary};
   if (loss.wants_statistics() && !v.scores)
     v.statistics = c.scratch.take({total, op::LogitStatistics::kCount}, DType::f32);
   each_chunk(c, total, [&](std::int64_t begin, std::int64_t end) {
@@ -196,7 +206,7 @@ void Head::back(Ctx& c, Tensor d, const Chunk& k, Tensor rows, std::int64_t begi
     sum.run();
     return dx;
   };
-  Tensor dn = through(lm_head, k.logits, k.read, k.adapter);
+  Tensor dn = projects() ? through(lm_head, k.logits, k.read, k.adapter) : k.logits;
   if (narrow) dn = through(*narrow, dn, k.n, k.narrow_adapter);
   drop(c, dn, begin);
   Tensor dx = dn;

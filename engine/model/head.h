@@ -1,6 +1,6 @@
 // Final norm, projection to the vocabulary, cap of the logits and loss, in chunks of rows: memory never holds
-// all logits at once, and rows without a target are never computed. A reward model projects to a score
-// instead.
+// all logits at once, and rows without a target are never computed. A model that classifies projects to
+// scores instead, and one that embeds gives its normed states.
 #pragma once
 #include <optional>
 #include <string>
@@ -19,8 +19,9 @@ struct Targets {
   Tensor ids;   // (targets) i32, the token that each row should predict
 };
 
-// scores: the projection has one row, and its result for a row is the score; target ids are ignored.
-enum class HeadKind : std::uint8_t { vocabulary, scores };
+// scores: the projection has a row for each label, and its results are a target's values; target ids are
+// ignored. states: there is no projection, and the normed states are a target's values.
+enum class HeadKind : std::uint8_t { vocabulary, scores, states };
 
 struct Head {
   std::optional<Norm> norm;
@@ -33,6 +34,13 @@ struct Head {
 
   // Rows of a chunk: as many as keep its logits near 16 M elements, on a GPU near 64 M.
   std::int64_t chunk_rows(Device) const;
+  // Values of a target that a RowLoss gets.
+  std::int64_t values_each() const {
+    return kind == HeadKind::vocabulary ? 1 : kind == HeadKind::scores ? lm_head.out : lm_head.in;
+  }
+  bool projects() const { return kind != HeadKind::states; }
+  // Columns of logits().
+  std::int64_t columns() const { return projects() ? lm_head.whole_out() : lm_head.in; }
   // Computes the loss of all targets.
   void forward(Ctx& c, Tensor x, const Targets& t, const Loss& loss) const { run(c, {}, x, t, loss); }
   // Like forward, and sets d to the gradient with respect to x. Adds to the gradients of its parameters.
@@ -45,7 +53,7 @@ struct Head {
   void visit(Visitor& v) {
     if (norm) norm->visit(v);
     if (narrow) narrow->visit(v);
-    lm_head.visit(v);
+    if (projects()) lm_head.visit(v);
   }
 
  private:

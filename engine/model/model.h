@@ -33,7 +33,7 @@ class Model {
   // The table of the input tokens, and the head.
   EmbeddingAndHead& vocabulary() { return vocabulary_; }
   const EmbeddingAndHead& vocabulary() const { return vocabulary_; }
-  std::int64_t vocab_size() const { return vocabulary_.head.lm_head.whole_out(); }
+  std::int64_t vocab_size() const { return vocabulary_.head.columns(); }  // of logits()
 
   // Keeps only this rank's part of each layer if ranks share layers. Called when the trained parameters are
   // chosen and before add_units. Throws UserError (config) if the model cannot be split so.

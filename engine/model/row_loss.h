@@ -7,9 +7,10 @@ namespace ft {
 
 // Values of the batch's target rows, which the head computes.
 struct RowValues {
-  Tensor values;      // (targets) f32: -log p of the target token, or the score
-  Tensor statistics;  // (targets, op::LogitStatistics::kCount) f32; empty: not asked for, or scores
-  bool scores = false;
+  Tensor values;  // (targets * each) f32: -log p of the target token, the scores of the labels, or the state
+  std::int64_t each = 1;
+  Tensor statistics;  // (targets, op::LogitStatistics::kCount) f32; empty: not asked for, or none of a token
+  bool scores = false;  // values are not of tokens
 };
 
 class RowLoss {
@@ -17,8 +18,8 @@ class RowLoss {
   virtual ~RowLoss() = default;
   virtual bool wants_statistics() const { return false; }
   virtual float temperature() const { return 1; }  // logits are divided by this
-  // Writes weights (targets) f32: the derivative of the loss by each value. Empty: there is no backward pass.
-  // Called once a pass, also if there are no targets.
+  // Writes weights (targets * each) f32: the derivative of the loss by each value. Empty: there is no
+  // backward pass. Called once a pass, also if there are no targets.
   virtual void weigh(Ctx&, const RowValues&, Tensor weights) = 0;
 };
 

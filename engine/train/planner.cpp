@@ -73,9 +73,9 @@ Traffic micro_step(const Passes& p, Ops& null, const PlanRequest& r, bool last, 
       if (p.grid->pipeline()) p.grid->pipeline()->all_reduce(loss);
       comm.all_reduce(loss);
     }
-    if (const std::int64_t columns = std::ssize(p.objective.columns())) {
+    for (std::int64_t left = p.objective.column_sums(); left > 0; left -= kSumsAtOnce) {
       Scope sums(scratch);
-      comm.all_reduce(scratch.take({2 * columns}, DType::f64));
+      comm.all_reduce(scratch.take({std::min(left, kSumsAtOnce)}, DType::f64));
     }
     store.grad_norm();
     if (r.optimizer) {

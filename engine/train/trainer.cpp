@@ -323,7 +323,7 @@ void Trainer::log(TrainState& state, const Step& s) {
               .num_input_tokens_seen = state.tokens_seen};
   row.flops_per_second = row.tokens_per_second * p_.flops_per_token;
   if (scaler_) row.loss_scaling = LossScalingRow{s.loss_scale, state.skipped_steps};
-  row.columns = ColumnMeans::means(objective_.columns(), s.columns);
+  row.columns = objective_.measures(s.columns);
   p_.report.progress(row);
   row.columns.clear();
   const bool first = state.step == 1 && config_.logging.logging_first_step;
@@ -337,8 +337,7 @@ void Trainer::log(TrainState& state, const Step& s) {
   if (p_.comm.size() > 1) row.columns.emplace_back("sent_per_step", static_cast<double>(sent_));
   if (p_.columns)
     for (auto& column : p_.columns(state.step)) row.columns.push_back(std::move(column));
-  for (auto& column : ColumnMeans::means(objective_.columns(), state.column_sums))
-    row.columns.push_back(std::move(column));
+  for (auto& column : objective_.measures(state.column_sums)) row.columns.push_back(std::move(column));
   if (state.loss_targets > 0) row.loss = state.loss_sum / static_cast<double>(state.loss_targets);
   p_.report.step(row);
   state.column_sums.clear();
@@ -375,7 +374,7 @@ Evaluated evaluate(const Pass& pass, Objective& objective, const BatchSource& da
   if (known) e.loss = *known;
   std::vector<double> columns = objective.take_columns();
   sum_over_ranks(c, comm, columns);
-  e.columns = ColumnMeans::means(objective.columns(), columns);
+  e.columns = objective.measures(columns);
   return e;
 }
 

@@ -4,15 +4,10 @@
 #include <cmath>
 
 #include "engine/ops/ops.h"
+#include "engine/train/objectives/host_loss.h"
 
 namespace ft {
 namespace {
-
-std::vector<float> download(Ctx& c, Tensor t) {
-  std::vector<float> host(static_cast<std::size_t>(t ? t.numel() : 0));
-  if (!host.empty()) c.ops.download(host.data(), t);
-  return host;
-}
 
 std::vector<double> widened(const std::vector<float>& v) { return {v.begin(), v.end()}; }
 
@@ -59,7 +54,7 @@ class Comparing::Weigher final : public RowLoss {
           judge_.judge({batch_.compared, values, statistics, known_.reference, known_.kl, old});
       columns = verdict.columns;
       counts = verdict.counts;
-      if (loss_) add_loss(c, verdict.loss);
+      if (loss_) add_to_loss(c, loss_, verdict.loss);
       const double sign = v.scores ? 1 : -1;  // a value is -log p, or a score
       for (std::size_t t = 0; t < each.size(); ++t)
         each[t] = static_cast<float>(sign * verdict.slopes[t]) * scale_;
@@ -69,14 +64,6 @@ class Comparing::Weigher final : public RowLoss {
   std::vector<double> columns, counts;  // of the batch; empty: it has no rows
 
  private:
-  void add_loss(Ctx& c, double loss) {
-    Scope scratch(c.scratch);
-    const auto value = static_cast<float>(loss);
-    Tensor one = c.scratch.take({1}, DType::f32);
-    c.ops.upload(one, &value);
-    c.ops.run(op::Sum{loss_, one});
-  }
-
   Comparing& owner_;
   const Judge& judge_;
   const Batch& batch_;

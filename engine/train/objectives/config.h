@@ -7,9 +7,11 @@
 
 #include "engine/core/chosen.h"
 #include "engine/core/rules.h"
+#include "engine/train/objectives/classify.h"
 #include "engine/train/objectives/cpo.h"
 #include "engine/train/objectives/distill.h"
 #include "engine/train/objectives/dpo.h"
+#include "engine/train/objectives/embed.h"
 #include "engine/train/objectives/generation.h"
 #include "engine/train/objectives/grpo.h"
 #include "engine/train/objectives/kind.h"
@@ -31,7 +33,8 @@ using ObjectiveSettings =
     JoinedSettings<LossSettings, LossWeights, BetaSetting, LabelSmoothingSetting, DpoSettings,
                    ReferenceSetting, KtoSettings, CpoSettings, AlphaSetting, SimpoSettings,
                    RewardModelSettings, DistillSettings, TemperatureSetting, GroupSettings, ClipSettings,
-                   GrpoSettings, RlooSettings, AnswerRewards, AnswerGeneration, PpoSettings>;
+                   GrpoSettings, RlooSettings, AnswerRewards, AnswerGeneration, PpoSettings, ClassifySettings,
+                   EmbedSettings>;
 
 struct ObjectiveConfig : ObjectiveSettings {
   Chosen<ObjectiveKind> type = &objectives::kSft;
@@ -40,18 +43,30 @@ struct ObjectiveConfig : ObjectiveSettings {
   explicit ObjectiveConfig(Chosen<ObjectiveKind> kind) : type(kind) {}
 
   ObjectiveNeeds needs() const { return type->needs ? type->needs(*this) : ObjectiveNeeds{}; }
-  // Returns true if the data holds answers to compare, not examples.
+  // Returns true if the data holds something else than examples, such as answers to compare.
   bool compares() const { return type->rows != ObjectiveRows::examples; }
   bool generates() const { return needs().generates; }
+  // Returns true if the data holds texts to classify or to embed, and no answers.
+  bool reads_texts() const {
+    return type->rows == ObjectiveRows::classified || type->rows == ObjectiveRows::texts;
+  }
   // Returns true if the data holds answers with their rewards.
   bool learns_given() const { return type->rows == ObjectiveRows::rollouts && !generates(); }
-  // Returns the number of sequences in a row of a micro-batch.
-  std::int64_t sequences_of_row() const { return type->rows == ObjectiveRows::pairs ? 2 : 1; }
+  // Returns the number of sequences in a row of a micro-batch; texts have more with negatives.
+  std::int64_t sequences_of_row() const {
+    return type->rows == ObjectiveRows::pairs || type->rows == ObjectiveRows::texts ? 2 : 1;
+  }
+
+  // Returns the most targets of a sequence of so many tokens.
+  std::int64_t targets_of(std::int64_t tokens) const {
+    if (task_type == ClassifyTask::token || pooling_mode == PoolingMode::mean) return tokens;
+    return type->scores ? 1 : tokens - 1;
+  }
 
   void fields(auto& f) {
     f("type", type,
-      "What to minimise: the cross-entropy of examples (sft), or what answers that people compared ask for "
-      "(docs/preferences.md).");
+      "What to minimise: the cross-entropy of examples (sft), what answers that people compared ask for "
+      "(docs/preferences.md), or the error of classes or of embeddings (docs/classify.md).");
     ObjectiveSettings::fields(f);
   }
 };

@@ -17,7 +17,9 @@ struct ObjectiveConfig;
 struct ScheduleKind;
 
 // The rows of data that an objective learns from. rollouts: answers with rewards, given or generated.
-enum class ObjectiveRows : std::uint8_t { examples, pairs, labelled, rollouts };
+// classified: inputs with labels of a classification. texts: anchors, each with texts that are near to it or
+// not.
+enum class ObjectiveRows : std::uint8_t { examples, pairs, labelled, rollouts, classified, texts };
 
 // Divisor of the difference between an answer's reward and its group's mean.
 enum class ScaleRewards : std::uint8_t { group, batch, none };
@@ -60,7 +62,7 @@ struct ObjectiveKind {
   const char* name;  // in objective.type
   UsualRate rate;
   ObjectiveRows rows = ObjectiveRows::examples;
-  bool scores = false;           // trains a model that scores answers, not one that writes them
+  bool scores = false;           // trains a model that scores or embeds texts, not one that writes them
   bool learns_prompts = false;   // the prompts of chosen answers are targets too
   bool encoder_decoder = false;  // encoder-decoders have it
   // Settings, in the order of help; null: none. See settings_of() in config.h.

@@ -6,9 +6,10 @@
 
 namespace ft::objectives {
 
-extern const ObjectiveKind kSft, kDpo, kKto, kOrpo, kCpo, kSimpo, kReward, kDistill, kGrpo, kRloo, kPpo;
+extern const ObjectiveKind kSft, kDpo, kKto, kOrpo, kCpo, kSimpo, kReward, kDistill, kGrpo, kRloo, kPpo,
+    kClassify, kEmbed;
 
-inline constexpr std::array kObjectives{&kSft,    &kDpo,     &kKto,  &kOrpo, &kCpo, &kSimpo,
-                                        &kReward, &kDistill, &kGrpo, &kRloo, &kPpo};
+inline constexpr std::array kObjectives{&kSft,     &kDpo,  &kKto,  &kOrpo, &kCpo,      &kSimpo, &kReward,
+                                        &kDistill, &kGrpo, &kRloo, &kPpo,  &kClassify, &kEmbed};
 
 }  // namespace ft::objectives

@@ -31,10 +31,10 @@ std::vector<float> scores_of(const Ctx& context, const Policy& scorer, const Bat
 }
 
 void sum_over_ranks(Ctx& c, Communicator& comm, std::vector<double>& numbers) {
-  constexpr std::size_t kAtOnce = 512;
-  for (std::size_t from = 0; from < numbers.size(); from += kAtOnce) {
+  for (std::size_t from = 0; from < numbers.size(); from += kSumsAtOnce) {
     Scope scratch(c.scratch);
-    const std::span part = std::span(numbers).subspan(from, std::min(kAtOnce, numbers.size() - from));
+    const std::span part =
+        std::span(numbers).subspan(from, std::min<std::size_t>(kSumsAtOnce, numbers.size() - from));
     Tensor all = c.scratch.take({std::ssize(part)}, DType::f64);
     c.ops.upload(all, part.data());
     comm.all_reduce(all);

@@ -42,7 +42,8 @@ struct StepRefused : UserError {
   using UserError::UserError;
 };
 
-// Adds up numbers over all ranks, in place.
+// Adds up numbers over all ranks, in place, with room in c.scratch for so many at once.
+inline constexpr std::int64_t kSumsAtOnce = 512;
 void sum_over_ranks(Ctx&, Communicator&, std::vector<double>& numbers);
 
 // Means of an objective's columns over micro-batches; a micro-batch without a value for a column is not
@@ -84,6 +85,11 @@ class Objective {
   // ColumnMeans.
   virtual std::vector<std::string> columns() const { return {}; }
   virtual std::vector<double> take_columns() { return {}; }
+  // Returns the number of those sums, and the columns that follow from them.
+  virtual std::int64_t column_sums() const { return 2 * std::ssize(columns()); }
+  virtual Measures measures(const std::vector<double>& sums) const {
+    return ColumnMeans::means(columns(), sums);
+  }
   // Returns the log-probabilities of the batch's sequences under the policy, or under the reference.
   virtual std::vector<double> logps(const Pass&, const Batch&, bool /*reference*/) {
     throw InternalError("logps: not of this objective");

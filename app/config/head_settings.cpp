@@ -1,0 +1,124 @@
+#include "app/config/head_settings.h"
+
+#include <nlohmann/json.hpp>
+
+#include "engine/files/file.h"
+#include "engine/files/json.h"
+#include "engine/settings/fields.h"
+#include "engine/train/objectives/list.h"
+
+namespace ft {
+namespace {
+
+// Returns the names of config.json's labels by their ids; empty: it has none, or not one for each id.
+std::vector<std::string> stored_labels(const Json& config) {
+  const auto at = config.find("id2label");
+  if (at == config.end() || !at->is_object()) return {};
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < at->size(); ++i) {
+    const auto name = at->find(std::to_string(i));
+    if (name == at->end() || !name->is_string()) return {};
+    names.push_back(name->get<std::string>());
+  }
+  return names;
+}
+
+std::string text_in(const Json& config, const char* key) {
+  const auto at = config.find(key);
+  return at != config.end() && at->is_string() ? at->get<std::string>() : "";
+}
+
+bool is_architecture(const Json& config, const char* ending) {
+  const auto at = config.find("architectures");
+  return at != config.end() && at->is_array() && at->size() == 1 && at->front().is_string() &&
+         at->front().get<std::string>().ends_with(ending);
+}
+
+// True for a model that gives classes, not one score as a reward model does.
+bool classifies(const Json& config) {
+  return is_architecture(config, "ForTokenClassification") ||
+         (is_architecture(config, "ForSequenceClassification") &&
+          (stored_labels(config).size() > 1 || !text_in(config, "problem_type").empty()));
+}
+
+void take_labels(ClassifySettings& c, const Json& config) {
+  if (!c.task_type)
+    c.task_type =
+        is_architecture(config, "ForTokenClassification") ? ClassifyTask::token : ClassifyTask::sequence;
+  const std::vector<std::string> stored = stored_labels(config);
+  const bool unnamed = c.id2label.empty();
+  if (unnamed && !c.num_labels && !stored.empty()) c.num_labels = std::ssize(stored);
+  if (unnamed && c.num_labels == std::ssize(stored)) c.id2label = stored;
+  if (!c.problem_type) c.problem_type = value_of<ProblemType>(text_in(config, "problem_type"));
+  const Classes all = classes_of(c);
+  if (!c.num_labels) c.num_labels = all.size();
+  c.id2label = all.names;
+  c.problem_type = all.problem;
+}
+
+// Reads sentence-transformers' files of a folder: pooling, for which its old versions have a key for each
+// mode, length of texts and modules.
+void take_sentence_settings(RunConfig& c, const std::string& folder) {
+  const std::string pooling = join_path(join_path(folder, kPoolingFolder), "config.json"),
+                    modules = join_path(folder, kSentenceModules);
+  if (!c.objective.pooling_mode && path_exists(pooling)) {
+    const Json j = read_json(pooling);
+    c.objective.pooling_mode = value_of<PoolingMode>(text_in(j, "pooling_mode"));
+    if (j.value("pooling_mode_lasttoken", Json(false)) == true)
+      c.objective.pooling_mode = PoolingMode::lasttoken;
+    if (j.value("pooling_mode_mean_tokens", Json(false)) == true)
+      c.objective.pooling_mode = PoolingMode::mean;
+    if (!c.objective.pooling_mode)
+      throw UserError(Exit::input, pooling +
+                                       ": ft embeds by the last token or by the mean of all tokens; set "
+                                       "objective.pooling_mode to lasttoken or mean to replace this mode");
+  }
+  if (c.objective.normalize_embeddings || !path_exists(modules)) return;
+  const std::string all = read_file(modules, std::int64_t{1} << 20);
+  c.objective.normalize_embeddings = all.find("Normalize") != all.npos;
+}
+
+}  // namespace
+
+void take_head_settings(RunConfig& c) {
+  if (!c.objective.type->scores || !c.model.folders.has(c.model.model_name_or_path)) return;
+  const std::string file = join_path(c.model.folder(), "config.json");
+  if (!path_exists(file)) return;
+  if (c.objective.type == &objectives::kClassify) take_labels(c.objective, read_json(file));
+  if (c.objective.type != &objectives::kEmbed) return;
+  if (const auto& adapter = c.lora.adapter_name_or_path) take_sentence_settings(c, *adapter);
+  take_sentence_settings(c, c.model.folder());
+  if (!c.objective.pooling_mode) c.objective.pooling_mode = PoolingMode::lasttoken;
+}
+
+std::optional<ObjectiveConfig> trained_objective(const std::string& model, const std::string& adapter) {
+  const std::string& trained = adapter.empty() ? model : adapter;
+  const std::string run = join_path(trained, "run.json"), config = join_path(trained, "config.json"),
+                    peft = join_path(trained, "adapter_config.json");
+  if (path_exists(run)) {
+    const Json began = read_json(run);
+    const Json& o = began.contains("objective") ? began["objective"] : Json();
+    const std::string type = o.is_object() ? text_in(o, "type") : "";
+    for (const ObjectiveKind* kind : ObjectiveKind::all())
+      if (kind->name == type)
+        return kind->scores ? std::optional(read_settings<ObjectiveConfig>({.value = o, .name = run}, ""))
+                            : std::nullopt;
+  }
+  if (path_exists(join_path(trained, kSentenceModules))) return ObjectiveConfig(&objectives::kEmbed);
+  if (!adapter.empty() && path_exists(peft)) {
+    const std::string task = text_in(read_json(peft), "task_type");
+    if (task == "FEATURE_EXTRACTION") return ObjectiveConfig(&objectives::kEmbed);
+    if (task == "TOKEN_CLS") return ObjectiveConfig(&objectives::kClassify);
+    if (task != "SEQ_CLS") return {};
+    const Json base =
+        path_exists(join_path(model, "config.json")) ? read_json(join_path(model, "config.json")) : Json();
+    return ObjectiveConfig(classifies(base) ? &objectives::kClassify : &objectives::kReward);
+  }
+  if (!path_exists(config)) return {};
+  const Json j = read_json(config);
+  if (classifies(j)) return ObjectiveConfig(&objectives::kClassify);
+  if (is_architecture(j, "ForSequenceClassification")) return ObjectiveConfig(&objectives::kReward);
+  return {};
+}
+
+}  // namespace ft

@@ -1,0 +1,22 @@
+// Settings of classifications and embeddings that follow from the model's folder.
+#pragma once
+#include "app/config/config.h"
+
+namespace ft {
+
+// Completes what the run leaves out of objective.task_type, problem_type, num_labels and id2label by
+// config.json, and objective.pooling_mode by sentence-transformers' 1_Pooling/config.json. Does nothing if
+// the model is not there yet. Throws UserError (config) if settings contradict each other.
+void take_head_settings(RunConfig&);
+
+// The objective that trained a model, or an adapter of it (""; none), if it scores or embeds texts: by the
+// run.json beside it, else by its files. Empty: it writes texts.
+std::optional<ObjectiveConfig> trained_objective(const std::string& model, const std::string& adapter);
+
+// Names of sentence-transformers' files in a model's folder.
+inline constexpr const char *kSentenceModules = "modules.json", *kPoolingFolder = "1_Pooling",
+                            *kNormalizeFolder = "2_Normalize",
+                            *kSentenceSettings = "sentence_bert_config.json",
+                            *kSentenceConfig = "config_sentence_transformers.json";
+
+}  // namespace ft

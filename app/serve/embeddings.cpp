@@ -1,0 +1,235 @@
+#include "app/serve/embeddings.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <ctime>
+#include <mutex>
+#include <thread>
+
+#include "app/answers/text_model.h"
+#include "app/config/head_settings.h"
+#include "app/http/http.h"
+#include "app/http/origins.h"
+#include "app/process/signals.h"
+#include "app/screen/format.h"
+#include "app/serve/fields.h"
+#include "app/serve/key.h"
+#include "app/serve/reply.h"
+#include "data/tokenizers/tokenizer.h"
+#include "engine/core/base64.h"
+#include "engine/train/objectives/list.h"
+
+namespace ft {
+namespace {
+
+constexpr std::int64_t kEmbeddingBody = std::int64_t{8} << 20;
+constexpr std::int64_t kEmbeddedTokens = 2048, kEmbeddedTexts = 64;  // of a pass
+constexpr std::size_t kMostInputs = 2048;                            // of a request
+
+using Ids = std::vector<std::int32_t>;
+
+struct EmbeddingAsk {
+  std::vector<Ids> texts;
+  bool base64 = false;
+  std::int64_t dimensions = 0;  // 0: all
+};
+
+class EmbeddingApi {
+ public:
+  EmbeddingApi(TextModel& model, std::string name, std::string key, const Origins& origins,
+               std::int64_t longest)
+      : model_(model),
+        name_(std::move(name)),
+        key_(std::move(key)),
+        origins_(origins),
+        longest_(longest),
+        started_(std::time(nullptr)),
+        tokenizer_(make_tokenizer(model.config().model.tokenizer())) {}
+
+  HttpReply answer(const HttpRequest& r) {
+    HttpReply reply;
+    try {
+      reply = route(r);
+    } catch (const ApiError& e) {
+      reply = error_reply(e);
+    } catch (const std::exception&) {  // the text is for the server's operator only
+      reply = error_reply({500, "internal error"});
+    }
+    origins_.admit(r, reply);
+    return reply;
+  }
+
+ private:
+  HttpReply route(const HttpRequest& r) {
+    if (r.path == "/health") return health_reply();
+    std::string fault = origins_.fault_of_origin(r);
+    if (fault.empty() && key_.empty()) fault = origins_.fault_of_host(r);
+    if (!fault.empty()) throw ApiError(403, fault);
+    if (Origins::is_preflight(r)) return {.status = 204};
+    if (!key_.empty() && !knows_key(r.authorization, key_))
+      throw ApiError(401, "the API key is missing or wrong: Authorization: Bearer KEY", "",
+                     "invalid_api_key");
+    const bool embeddings = r.path == "/v1/embeddings", models = r.path == "/v1/models";
+    if (!embeddings && !models)
+      throw ApiError(404,
+                     str("there is no ", printable(r.path, 100),
+                         "; this model embeds texts, and there are /v1/models, /v1/embeddings and /health"));
+    if (r.method != (embeddings ? "POST" : "GET"))
+      throw ApiError(405, str(r.path, " is asked with ", embeddings ? "POST" : "GET"));
+    return embeddings ? embed(r) : models_reply({name_}, started_, false);
+  }
+
+  HttpReply embed(const HttpRequest& r) {
+    if (r.too_large) throw ApiError(413, str("a request has at most ", kEmbeddingBody, " bytes"));
+    const Json body = Json::parse(r.body, nullptr, false);
+    if (!body.is_object()) throw ApiError(400, "the body is a JSON object");
+    const EmbeddingAsk ask = read(body);
+    Json data = Json::array();
+    std::int64_t tokens = 0;
+    for (const Ids& ids : ask.texts) tokens += std::ssize(ids);
+    for (std::size_t begin = 0; begin < ask.texts.size();) {
+      std::size_t end = begin;
+      const auto vectors = pass(ask.texts, begin, end);
+      for (const std::vector<float>& v : vectors)
+        data.push_back({{"object", "embedding"}, {"index", data.size()}, {"embedding", shown(v, ask)}});
+      begin = end;
+    }
+    return {.body = json_text({{"object", "list"},
+                               {"data", data},
+                               {"model", name_},
+                               {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}},
+                              -1)};
+  }
+
+  // Embeds the texts from `begin` on that fit one pass; sets `end`.
+  std::vector<std::vector<float>> pass(const std::vector<Ids>& texts, std::size_t begin, std::size_t& end) {
+    Batch b;
+    for (; end < texts.size() && end - begin < kEmbeddedTexts; ++end) {
+      if (end > begin && b.tokens() + std::ssize(texts[end]) > kEmbeddedTokens) break;
+      model_.add(b, texts[end]);
+    }
+    const std::lock_guard lock(computing_);
+    return model_.embeddings(b);
+  }
+
+  EmbeddingAsk read(const Json& body) const {
+    Fields f(body);
+    EmbeddingAsk ask;
+    if (const Json* model = f.find("model"); model && *model != name_)
+      throw ApiError(404, "there is no such model; GET /v1/models lists them", "model", "model_not_found");
+    if (const Json* format = f.find("encoding_format")) {
+      ask.base64 = *format == "base64";
+      if (!ask.base64 && *format != "float") Fields::refuse("encoding_format", "is float or base64");
+    }
+    ask.dimensions = f.integer("dimensions", 1, model_.built().model().vocab_size()).value_or(0);
+    f.find("user");  // means nothing here
+    const Json* input = f.find("input");
+    f.refuse_unknown();
+    if (!input) Fields::refuse("input", "is missing");
+    const bool several = input->is_array() && !input->empty() && !(*input)[0].is_number();
+    if (several && input->size() > kMostInputs)
+      Fields::refuse("input", str("has at most ", kMostInputs, " texts"));
+    for (const Json& one : several ? *input : Json::array({*input})) ask.texts.push_back(ids_of(one));
+    return ask;
+  }
+
+  Ids ids_of(const Json& text) const {
+    Ids ids;
+    const std::int64_t vocabulary = model_.built().made.info.vocab_size;
+    if (text.is_string()) {
+      ids = tokenizer_->encode_with_specials(text.get<std::string>());
+    } else {
+      if (!text.is_array())
+        Fields::refuse("input",
+                       "a string, a list of token ids, or a list of these, is " + json_excerpt(text));
+      for (const Json& id : text) {
+        if (!id.is_number_integer() || id < 0 || id >= vocabulary)
+          Fields::refuse("input", str("token ", json_excerpt(id), "; the model's are 0 to ", vocabulary - 1));
+        ids.push_back(id.get<std::int32_t>());
+      }
+    }
+    if (ids.empty()) Fields::refuse("input", "a text is empty");
+    if (*std::max_element(ids.begin(), ids.end()) >= vocabulary)
+      Fields::refuse("input", "the tokenizer has a token that the model does not know");
+    if (std::ssize(ids) > longest_)
+      Fields::refuse("input", str("a text of ", ids.size(), " tokens; at most ", longest_));
+    return ids;
+  }
+
+  // Cuts a vector to the dimensions that are asked for; it has the same length again.
+  Json shown(std::vector<float> v, const EmbeddingAsk& ask) const {
+    if (ask.dimensions > 0 && ask.dimensions < std::ssize(v)) {
+      v.resize(static_cast<std::size_t>(ask.dimensions));
+      double squares = 0;
+      for (const float x : v) squares += static_cast<double>(x) * static_cast<double>(x);
+      const bool normalize = model_.config().objective.normalize_embeddings.value_or(true);
+      const double length = normalize ? std::max(std::sqrt(squares), 1e-12) : 1;
+      for (float& x : v) x = static_cast<float>(static_cast<double>(x) / length);
+    }
+    if (!ask.base64) return v;
+    static_assert(std::endian::native == std::endian::little, "OpenAI's vectors are little-endian");
+    return base64({reinterpret_cast<const char*>(v.data()), v.size() * sizeof(float)});
+  }
+
+  TextModel& model_;
+  std::string name_, key_;
+  const Origins& origins_;
+  std::int64_t longest_;
+  std::int64_t started_;  // seconds since 1970
+  std::unique_ptr<Tokenizer> tokenizer_;
+  std::mutex computing_;
+};
+
+std::string only_adapter(const ServeArgs& args) {
+  if (args.adapters.size() != 1) return "";
+  const std::string& one = args.adapters[0];
+  return one.substr(one.find('=') + 1);
+}
+
+std::int64_t longest_text_of(const TextModel& model) {
+  const std::int64_t positions = model.built().made.info.positions,
+                     longest = model.config().data.max_seq_length;
+  return positions > 0 ? std::min(positions, longest) : longest;
+}
+
+}  // namespace
+
+bool embeds_texts(const ServeArgs& args) {
+  const auto trained = trained_objective(args.model, only_adapter(args));
+  return trained && trained->type == &objectives::kEmbed;
+}
+
+Exit serve_embeddings(const ServeArgs& args) {
+  if (args.adapters.size() > 1)
+    throw UserError(Exit::config, "--adapter: one adapter of a model that embeds texts is served at a time");
+  if (!args.quantize.empty() || !args.quantize_head.empty())
+    throw UserError(Exit::config,
+                    "--quantize: is of models that write; quantization.load_in_4bit=true keeps this "
+                    "one's weights in 4 bits");
+  Screen screen(Screen::standard_error());
+  const Origins origins(args.host, args.allowed_origins);
+  const std::string key = args.key_file.empty() ? "" : read_api_key(args.key_file);
+  const std::string dtype = args.dtype == "auto" ? "float32" : args.dtype;
+  TextModel model(text_model_config(args.model, only_adapter(args), dtype, args.overrides, "ft serve"));
+  show_warnings(screen, model.built());
+  const std::int64_t longest = longest_text_of(model), tokens = std::max(longest, kEmbeddedTokens);
+  const bool mean = model.config().objective.pooling_mode == PoolingMode::mean;
+  model.start({{.tokens = tokens,
+                .targets = mean ? tokens : kEmbeddedTexts,
+                .sequences = kEmbeddedTexts,
+                .longest = longest}});
+  EmbeddingApi api(model, args.name, key, origins, longest);
+  const StopSignals stop(true);
+  const HttpServer http(args.host, args.port, {.connections = args.max_waiting, .body = kEmbeddingBody},
+                        [&](const HttpRequest& r) { return api.answer(r); });
+  screen.line(str(model.built().made.info.architecture, " as ", args.name, "; texts of up to ",
+                  show::plural(longest, "token")));
+  screen.line(str("listening at ", http_address(args.host, http.port()), "/v1/embeddings",
+                  key.empty() ? "" : " for clients with the key", "; Ctrl-C ends it"));
+  while (!stop.asked()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  return Exit::done;
+}
+
+}  // namespace ft

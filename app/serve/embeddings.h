@@ -1,0 +1,13 @@
+// A server of embeddings: POST /v1/embeddings, as OpenAI's API.
+#pragma once
+#include "app/serve/serve.h"
+
+namespace ft {
+
+// True if the model, or the one adapter, embeds texts.
+bool embeds_texts(const ServeArgs&);
+
+// Answers until a signal. Throws UserError (config) for options that embeddings do not have.
+Exit serve_embeddings(const ServeArgs&);
+
+}  // namespace ft

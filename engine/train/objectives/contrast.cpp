@@ -1,0 +1,85 @@
+#include "engine/train/objectives/contrast.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace ft {
+namespace {
+
+// Adds up in eight parts, so that a compiler can use its vectors.
+double dot(std::span<const double> a, std::span<const double> b) {
+  std::array<double, 8> parts{};
+  const std::size_t whole = a.size() / parts.size() * parts.size();
+  for (std::size_t i = 0; i < whole; i += parts.size())
+    for (std::size_t k = 0; k < parts.size(); ++k) parts[k] += a[i + k] * b[i + k];
+  double sum = 0;
+  for (std::size_t i = whole; i < a.size(); ++i) sum += a[i] * b[i];
+  for (const double part : parts) sum += part;
+  return sum;
+}
+
+void add(std::span<double> to, double factor, std::span<const double> v) {
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] += factor * v[i];
+}
+
+// Directions of vectors that are cut to their first columns; lengths are at least 1e-12, as in PyTorch.
+struct Directions {
+  Vectors unit;
+  std::vector<double> lengths;
+
+  Directions(const Vectors& all, std::size_t columns) : unit{{}, columns} {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const auto v = all[i].first(columns);
+      lengths.push_back(std::max(std::sqrt(dot(v, v)), 1e-12));
+      for (const double x : v) unit.values.push_back(x / lengths.back());
+    }
+  }
+  // Adds the derivative by the vectors, from the derivative by their directions.
+  void back(const std::vector<double>& slopes, std::vector<double>& to, std::size_t width) const {
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      const auto d = std::span(slopes).subspan(i * unit.width, unit.width);
+      const double along = dot(d, unit[i]);
+      for (std::size_t k = 0; k < unit.width; ++k)
+        to[i * width + k] += (d[k] - along * unit[i][k]) / lengths[i];
+    }
+  }
+};
+
+// Adds the loss of vectors cut to `columns`.
+void add_cut(Contrasted& sum, const Vectors& anchors, const Vectors& documents,
+             std::span<const std::size_t> positives, double scale, std::size_t columns, bool ranks) {
+  const Directions a(anchors, columns), d(documents, columns);
+  std::vector<double> by_a(a.unit.values.size()), by_d(d.unit.values.size()), logits(documents.size());
+  for (std::size_t i = 0; i < anchors.size(); ++i) {
+    for (std::size_t j = 0; j < logits.size(); ++j) logits[j] = scale * dot(a.unit[i], d.unit[j]);
+    const double most = *std::max_element(logits.begin(), logits.end()), right = logits[positives[i]];
+    double all = 0;
+    for (const double x : logits) all += std::exp(x - most);
+    sum.loss += std::log(all) + most - right;
+    if (ranks)
+      sum.ranks.push_back(std::count_if(logits.begin(), logits.end(), [&](double x) { return x > right; }));
+    for (std::size_t j = 0; j < logits.size(); ++j) {
+      const double slope = scale * (std::exp(logits[j] - most) / all - (j == positives[i] ? 1 : 0));
+      add(std::span(by_a).subspan(i * columns, columns), slope, d.unit[j]);
+      add(std::span(by_d).subspan(j * columns, columns), slope, a.unit[i]);
+    }
+  }
+  a.back(by_a, sum.anchors, anchors.width);
+  d.back(by_d, sum.documents, documents.width);
+}
+
+}  // namespace
+
+Contrasted contrast(const Vectors& anchors, const Vectors& documents, std::span<const std::size_t> positives,
+                    double scale, std::span<const std::int64_t> dims) {
+  Contrasted sum;
+  sum.anchors.resize(anchors.values.size());
+  sum.documents.resize(documents.values.size());
+  for (const std::int64_t columns : dims)
+    add_cut(sum, anchors, documents, positives, scale, static_cast<std::size_t>(columns),
+            columns == *std::max_element(dims.begin(), dims.end()));
+  return sum;
+}
+
+}  // namespace ft
