@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "engine/ops/ops.h"
 #include "engine/train/objectives/config.h"
