@@ -134,12 +134,20 @@ BuiltModel built_for(const GgufArgs& args, const RunConfig& config) {
   return built;
 }
 
+// Throws UserError (config) for a model that scores or embeds texts.
+void require_writes(const RunConfig& config) {
+  if (config.objective.type->scores)
+    throw UserError(Exit::config, str("--model: objective.type ", name_of(config.objective.type),
+                                      " trained it, and ft writes GGUF files of models that write texts"));
+}
+
 }  // namespace
 
 void export_gguf(const GgufArgs& args) {
   require_new_file(args);
   const GgufForm& form = gguf_form(args.dtype.empty() ? "float16" : args.dtype);
   const RunConfig config = merge_config(args.model, args.adapter);
+  require_writes(config);
   GgufModel model = make_gguf_model(join_path(config.model.folder(), "config.json"));
   const BuiltModel built = built_for(args, config);
   const GgufKeys keys = keys_of(args, config, model, form);
@@ -192,6 +200,7 @@ void export_gguf_lora(const GgufArgs& args) {
   require_new_file(args);
   const GgufForm& form = gguf_form(args.dtype.empty() ? "float32" : args.dtype);
   const RunConfig config = merge_config(args.model, args.adapter);
+  require_writes(config);
   const GgufModel model = make_gguf_model(join_path(config.model.folder(), "config.json"));
   const BuiltModel built = built_for(args, config);
   for (const Parameter* p : built.attached.whole)
