@@ -11,11 +11,11 @@
 #include "app/answers/text_model.h"
 #include "app/config/head_settings.h"
 #include "app/http/http.h"
+#include "app/http/key.h"
 #include "app/http/origins.h"
 #include "app/process/signals.h"
 #include "app/screen/format.h"
 #include "app/serve/fields.h"
-#include "app/serve/key.h"
 #include "app/serve/reply.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/core/base64.h"
@@ -211,6 +211,7 @@ Exit serve_embeddings(const ServeArgs& args) {
   Screen screen(Screen::standard_error());
   const Origins origins(args.host, args.allowed_origins);
   const std::string key = args.key_file.empty() ? "" : read_api_key(args.key_file);
+  const std::optional<TlsContext> https = https_of(args.https);
   const std::string dtype = args.dtype == "auto" ? "float32" : args.dtype;
   TextModel model(text_model_config(args.model, only_adapter(args), dtype, args.overrides, "ft serve"));
   show_warnings(screen, model.built());
@@ -222,11 +223,12 @@ Exit serve_embeddings(const ServeArgs& args) {
                 .longest = longest}});
   EmbeddingApi api(model, args.name, key, origins, longest);
   const StopSignals stop(true);
-  const HttpServer http(args.host, args.port, {.connections = args.max_waiting, .body = kEmbeddingBody},
-                        [&](const HttpRequest& r) { return api.answer(r); });
+  const HttpServer http(
+      args.host, args.port, {.connections = args.max_waiting, .body = kEmbeddingBody},
+      [&](const HttpRequest& r) { return api.answer(r); }, https);
   screen.line(str(model.built().made.info.architecture, " as ", args.name, "; texts of up to ",
                   show::plural(longest, "token")));
-  screen.line(str("listening at ", http_address(args.host, http.port()), "/v1/embeddings",
+  screen.line(str("listening at ", http.address(), "/v1/embeddings",
                   key.empty() ? "" : " for clients with the key", "; Ctrl-C ends it"));
   while (!stop.asked()) std::this_thread::sleep_for(std::chrono::milliseconds(50));
   return Exit::done;
