@@ -1,6 +1,8 @@
 // Attention on tiles of 16 x 16 with one thread for each score: simple, and correct for every width up to
-// 256. Thread (i, j) of a block computes the score of the tile's query i and key j, and then sums columns j,
+// 512. Thread (i, j) of a block computes the score of the tile's query i and key j, and then sums columns j,
 // j + 16, ... of the result's row i.
+#include <type_traits>
+
 #include "engine/core/random.h"
 #include "engine/cuda/kernels/attention.cuh"
 
@@ -8,35 +10,53 @@ namespace ft::cuda {
 namespace {
 
 constexpr int kTile = 16, kThreads = kTile * kTile;
-constexpr int kOwned = kAttentionWidth / kTile;  // most columns of a thread
-// columns of a row in shared memory, padded to avoid bank conflicts
-constexpr int kPadded = kAttentionWidth + 1;
 
-struct Matrix {
-  float at[kTile][kPadded];
-};
-struct Scores {
-  float at[kTile][kTile + 1];
+// The forms of the kernels: heads of up to 256 columns are in shared memory as f32, wider ones in the type of
+// the tensors, so that their tiles fit too.
+template <class T, int kMost>
+struct Form {
+  using Element = std::conditional_t<(kMost > 256), T, float>;
+  static constexpr int kOwned = kMost / kTile;  // most columns of a thread
+  struct Matrix {
+    Element at[kTile][kMost + 1];  // padded to avoid bank conflicts
+  };
+  struct Scores {
+    float at[kTile][kTile + 1];
+  };
+  struct ForwardShared {
+    Matrix q, k, v;
+    Scores p;
+  };
+  struct DqShared {
+    Matrix q, dy, k, v;
+    Scores ds;
+  };
+  struct DkvShared {
+    Matrix k, v, q, dy;
+    Scores p, ds;  // (keys, queries)
+  };
 };
 
 // Loads rows [first, last) of a head into a tile, with zeros after them.
 template <class T>
-__device__ void fetch(Matrix& m, Rows<T> x, i64 head, int width, i64 first, i64 last) {
+__device__ void fetch(auto& m, Rows<T> x, i64 head, int width, i64 first, i64 last) {
   for (int e = static_cast<int>(threadIdx.x); e < kTile * width; e += kThreads) {
     const int row = e / width, column = e % width;
-    m.at[row][column] = first + row < last ? to_float(*x.at(first + row, head * width + column)) : 0;
+    from_float(m.at[row][column],
+               first + row < last ? to_float(*x.at(first + row, head * width + column)) : 0.0f);
   }
 }
 
-template <class T>
+template <class T, int kOwned>
 __device__ void put(Rows<T> y, i64 head, int width, i64 row, int j, const float (&owned)[kOwned]) {
   for (int n = 0; n < kOwned; ++n)
     if (j + n * kTile < width) from_float(*y.at(row, head * width + j + n * kTile), owned[n]);
 }
 
-__device__ inline float dot(const float* a, const float* b, int width) {
+template <class E>
+__device__ float dot(const E* a, const E* b, int width) {
   float sum = 0;
-  for (int d = 0; d < width; ++d) sum += a[d] * b[d];
+  for (int d = 0; d < width; ++d) sum += to_float(a[d]) * to_float(b[d]);
   return sum;
 }
 
@@ -48,13 +68,14 @@ __device__ inline bool sees_block(const Attention& c, i64 head, i64 query, i64 k
 }
 
 // owned += sum over t of weights[t] m[t].
-__device__ inline void add(float (&owned)[kOwned], const float (&weights)[kTile + 1], const Matrix& m, int j,
-                           int width) {
+template <int kOwned>
+__device__ void add(float (&owned)[kOwned], const float (&weights)[kTile + 1], const auto& m, int j,
+                    int width) {
   for (int t = 0; t < kTile; ++t)
 #pragma unroll
     for (int n = 0; n < kOwned; ++n) {
       if (n * kTile >= width) break;  // the same for all threads
-      if (j + n * kTile < width) owned[n] += weights[t] * m.at[t][j + n * kTile];
+      if (j + n * kTile < width) owned[n] += weights[t] * to_float(m.at[t][j + n * kTile]);
     }
 }
 
@@ -67,11 +88,6 @@ __device__ inline float row_sum(float v) {
   for (int with = kTile / 2; with > 0; with /= 2) v += __shfl_xor_sync(~0u, v, with);
   return v;
 }
-
-struct ForwardShared {
-  Matrix q, k, v;
-  Scores p;
-};
 
 // Dropout's factor for a probability; `key` is counted from the first key of its sequence.
 __device__ inline float kept(const Attention& c, i64 head, i64 query, i64 key) {
@@ -87,16 +103,17 @@ struct Tensors {
   Rows<T> q, k, v, y, dy, dq, dk, dv;
 };
 
-template <class T>
+template <class T, int kMost>
 __global__ void __launch_bounds__(kThreads) forward(Attention c, Tensors<T> t) {
-  ForwardShared& s = shared_memory<ForwardShared>();
+  using F = Form<T, kMost>;
+  auto& s = shared_memory<typename F::ForwardShared>();
   const Tile tile = c.tiles[blockIdx.x];
   const Sight sight{c.causal, c.window};
   const int i = static_cast<int>(threadIdx.x) / kTile, j = static_cast<int>(threadIdx.x) % kTile;
   const i64 head = c.first_key_head * c.group + static_cast<i64>(blockIdx.y), key_head = head / c.group;
   const i64 query = tile.first + i, last = smaller(tile.end, tile.first + kTile);
   fetch(s.q, t.q, head, c.width, tile.first, last);
-  float sums[kOwned] = {}, top = kLowest, total = 0;  // top: before scaling
+  float sums[F::kOwned] = {}, top = kLowest, total = 0;  // top: before scaling
   const Range keys = sight.keys_of(tile, tile.first, last);
   const float power = c.scale * kLog2e;
   for (i64 from = keys.from; from < keys.to; from += kTile) {
@@ -139,15 +156,11 @@ __global__ void __launch_bounds__(kThreads) deltas(Attention c, Tensors<T> t) {
   if (threadIdx.x % 32 == 0) c.delta[static_cast<i64>(blockIdx.y) * c.q.rows + row] = sum;
 }
 
-struct DqShared {
-  Matrix q, dy, k, v;
-  Scores ds;
-};
-
 // With p = exp(scale s - lse): ds = p (dp - delta) scale, dp = dy v^T.
-template <class T>
+template <class T, int kMost>
 __global__ void __launch_bounds__(kThreads) gradient_of_queries(Attention c, Tensors<T> t) {
-  DqShared& s = shared_memory<DqShared>();
+  using F = Form<T, kMost>;
+  auto& s = shared_memory<typename F::DqShared>();
   const Tile tile = c.tiles[blockIdx.x];
   const Sight sight{c.causal, c.window};
   const int i = static_cast<int>(threadIdx.x) / kTile, j = static_cast<int>(threadIdx.x) % kTile;
@@ -157,7 +170,7 @@ __global__ void __launch_bounds__(kThreads) gradient_of_queries(Attention c, Ten
   fetch(s.dy, t.dy, head, c.width, tile.first, last);
   const float lse = query < last ? c.lse[head * c.q.rows + query] : 0;
   const float delta = query < last ? c.delta[static_cast<i64>(blockIdx.y) * c.q.rows + query] : 0;
-  float sums[kOwned] = {};
+  float sums[F::kOwned] = {};
   const Range keys = sight.keys_of(tile, tile.first, last);
   for (i64 from = keys.from; from < keys.to; from += kTile) {
     if (!sees_block(c, head, tile.first - tile.begin, from - tile.from, keys.to - tile.from)) continue;
@@ -182,15 +195,11 @@ __global__ void __launch_bounds__(kThreads) gradient_of_queries(Attention c, Ten
   if (query < last) put(t.dq, head, c.width, query, j, sums);
 }
 
-struct DkvShared {
-  Matrix k, v, q, dy;
-  Scores p, ds;  // (keys, queries)
-};
-
 // Computes dk and dv of a tile of keys. It loops over all query heads that share the key head.
-template <class T>
+template <class T, int kMost>
 __global__ void __launch_bounds__(kThreads) gradient_of_keys(Attention c, Tensors<T> t) {
-  DkvShared& s = shared_memory<DkvShared>();
+  using F = Form<T, kMost>;
+  auto& s = shared_memory<typename F::DkvShared>();
   const Tile tile = c.key_tiles[blockIdx.x];
   const Sight sight{c.causal, c.window};
   const int i = static_cast<int>(threadIdx.x) / kTile, j = static_cast<int>(threadIdx.x) % kTile;
@@ -198,7 +207,7 @@ __global__ void __launch_bounds__(kThreads) gradient_of_keys(Attention c, Tensor
   const i64 key = tile.first + i, last = smaller(tile.end, tile.first + kTile);
   fetch(s.k, t.k, key_head, c.width, tile.first, last);
   fetch(s.v, t.v, key_head, c.width, tile.first, last);
-  float dk[kOwned] = {}, dv[kOwned] = {};
+  float dk[F::kOwned] = {}, dv[F::kOwned] = {};
   const Range queries = sight.queries_of(tile, tile.first, last);
   for (int shared_by = 0; shared_by < c.group; ++shared_by) {
     const i64 head = key_head * c.group + shared_by;
@@ -277,17 +286,23 @@ Tensors<T> tensors_of(const Attention& c) {
           Rows<T>(c.dy), Rows<T>(c.dq), Rows<T>(c.dk), Rows<T>(c.dv)};
 }
 
-template <class T>
+// Calls f with the most columns of the kernels' form for heads of this width.
+void with_most_columns(int width, const auto& f) {
+  width > 256 ? f(std::integral_constant<int, kAttentionWidth>{}) : f(std::integral_constant<int, 256>{});
+}
+
+template <class T, int kMost>
 void plain_grad(cudaStream_t stream, const Attention& c, const Tensors<T>& t) {
+  using F = Form<T, kMost>;
   const auto tiles = static_cast<unsigned>(c.n_tiles), key_tiles = static_cast<unsigned>(c.n_key_tiles),
              key_heads = static_cast<unsigned>(c.key_heads),
              heads = key_heads * static_cast<unsigned>(c.group);
   if (tiles > 0)
-    launch("attention_grad", {stream, dim3(tiles, heads), kThreads, sizeof(DqShared)}, gradient_of_queries<T>,
-           c, t);
+    launch("attention_grad", {stream, dim3(tiles, heads), kThreads, sizeof(typename F::DqShared)},
+           gradient_of_queries<T, kMost>, c, t);
   if (key_tiles > 0)
-    launch("attention_grad", {stream, dim3(key_tiles, key_heads), kThreads, sizeof(DkvShared)},
-           gradient_of_keys<T>, c, t);
+    launch("attention_grad", {stream, dim3(key_tiles, key_heads), kThreads, sizeof(typename F::DkvShared)},
+           gradient_of_keys<T, kMost>, c, t);
   const dim3 sums(static_cast<unsigned>(c.dbias.rows), heads);
   if (c.dbias.data)
     launch("attention_grad", {stream, sums, kThreads, sizeof(float) * kThreads / 32}, gradient_of_bias<T>, c,
@@ -310,7 +325,11 @@ void attention(cudaStream_t stream, const Attention& c) {
   with_float(c.q.type, [&](auto e) {
     using T = decltype(e);
     const dim3 grid(static_cast<unsigned>(c.n_tiles), static_cast<unsigned>(c.key_heads * c.group));
-    launch("attention", {stream, grid, kThreads, sizeof(ForwardShared)}, forward<T>, c, tensors_of<T>(c));
+    with_most_columns(c.width, [&](auto most) {
+      constexpr int kMost = decltype(most)::value;
+      launch("attention", {stream, grid, kThreads, sizeof(typename Form<T, kMost>::ForwardShared)},
+             forward<T, kMost>, c, tensors_of<T>(c));
+    });
   });
 }
 
@@ -322,7 +341,9 @@ void attention_grad(cudaStream_t stream, const Attention& c) {
     const dim3 rows(static_cast<unsigned>(ceil_div(c.q.rows, kThreads / 32)),
                     static_cast<unsigned>(c.key_heads * c.group));
     if (rows.x > 0) launch("attention_grad", {stream, rows, kThreads}, deltas<T>, c, t);
-    if (!attention_uses_mma(c)) return plain_grad(stream, c, t);
+    if (!attention_uses_mma(c))
+      return with_most_columns(c.width,
+                               [&](auto most) { plain_grad<T, decltype(most)::value>(stream, c, t); });
     attention_uses_wgmma(c) ? attention_wgmma_grad(stream, c) : attention_mma_grad(stream, c);
     if (c.dbias.data) attention_mma_bias_grad(stream, c);
   });

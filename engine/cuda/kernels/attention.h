@@ -10,7 +10,7 @@
 
 namespace ft::cuda {
 
-constexpr std::int64_t kAttentionWidth = 256;  // the widest head
+constexpr std::int64_t kAttentionWidth = 512;  // the widest head
 
 // Rows [first, first + attention_tile(...)) of the sequence [begin, end), cut at its end. [from, to) are the
 // keys of these queries, or the queries of these keys; in self-attention this is [begin, end) again.

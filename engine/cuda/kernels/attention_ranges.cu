@@ -1,5 +1,7 @@
 // Attention of few queries to the keys of a cache: one block for each query and head. Its warps take the keys
 // in turns, and their results are merged at the end.
+#include <type_traits>
+
 #include "engine/cuda/kernels/attention.cuh"
 #include "engine/cuda/kernels/kernels.h"
 
@@ -7,11 +9,12 @@ namespace ft::cuda {
 namespace {
 
 constexpr int kWarps = 4, kThreads = kWarps * 32;
-constexpr int kOwned = kAttentionWidth / 32;  // most columns of a lane: lane, lane + 32, ...
 
+// kMost: the most columns of a head; a lane has columns lane, lane + 32, ...
+template <int kMost>
 struct Shared {
   float top[kWarps], total[kWarps];
-  float sums[kWarps][kAttentionWidth];
+  float sums[kWarps][kMost];
 };
 
 struct Call {
@@ -31,15 +34,16 @@ struct Tensors {
   Rows<T> y, q, k, v;
 };
 
-template <class T>
+template <class T, int kOwned>
 __device__ void read(float (&owned)[kOwned], const T* p, int width) {
   const int lane = static_cast<int>(threadIdx.x % 32);
   for (int n = 0; n < kOwned; ++n) owned[n] = lane + 32 * n < width ? to_float(p[lane + 32 * n]) : 0;
 }
 
-template <class T>
+template <class T, int kMost>
 __global__ void __launch_bounds__(kThreads) over_ranges(Call c, Tensors<T> t) {
-  Shared& s = shared_memory<Shared>();
+  constexpr int kOwned = kMost / 32;
+  auto& s = shared_memory<Shared<kMost>>();
   const i64 row = blockIdx.x, head = blockIdx.y;
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const i64 first = c.first[row], count = c.count[row];
@@ -112,8 +116,15 @@ void compute(const op::AttentionRanges& op, const Queue& queue) {
   with_float(q.type, [&](auto e) {
     using T = decltype(e);
     const dim3 grid(at_most(q.rows, kMostGridX), static_cast<unsigned>(op.heads.query));
-    launch("attention_ranges", {queue.stream, grid, kThreads, sizeof(Shared)}, over_ranges<T>, call,
-           Tensors<T>{Rows<T>(y), Rows<T>(q), Rows<T>(k), Rows<T>(v)});
+    const auto run = [&](auto most) {
+      constexpr int kMost = decltype(most)::value;
+      launch("attention_ranges", {queue.stream, grid, kThreads, sizeof(Shared<kMost>)}, over_ranges<T, kMost>,
+             call, Tensors<T>{Rows<T>(y), Rows<T>(q), Rows<T>(k), Rows<T>(v)});
+    };
+    if (call.width > 256)
+      run(std::integral_constant<int, kAttentionWidth>{});
+    else
+      run(std::integral_constant<int, 256>{});
   });
 }
 

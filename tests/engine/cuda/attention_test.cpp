@@ -133,9 +133,12 @@ TEST(CudaAttention, WideHeads) {
   in({.heads = {1, 1, 200}, .lengths = {33, 40}, .causal = false, .key_lengths = {70, 5}});
   in({.heads = {2, 1, 256}, .lengths = {40}, .dropout = 0.25f});             // the plain kernel
   in({.heads = {1, 1, 256}, .lengths = {40}, .causal = false, .reach = 9});  // the plain kernel
+  in({.heads = {2, 1, 512}, .lengths = {3, 37}, .window = 20});              // the plain kernel
+  in({.heads = {1, 1, 400}, .lengths = {35}, .cap = 2});                     // the plain kernel
 }
 TEST(CudaAttention, HeadWidths) {
-  for (const std::int64_t d : {1, 3, 17, 64, 72, 80, 96, 100, 128, 256}) expect_right({{2, 1, d}, {21, 3}});
+  for (const std::int64_t d : {1, 3, 17, 64, 72, 80, 96, 100, 128, 256, 512})
+    expect_right({{2, 1, d}, {21, 3}});
 }
 TEST(CudaAttention, SharedKeysAndFewHeadsAtATime) {
   for (const Heads h : {Heads{4, 2, 12}, Heads{6, 2, 12}, Heads{7, 1, 12}}) expect_right({h, {20, 37}});
@@ -209,7 +212,7 @@ TEST(CudaAttention, CapsOfScores) {
 
 TEST(CudaAttention, QueriesOfAKeyCache) {
   for (const DType type : {DType::f32, DType::bf16, DType::f16})
-    for (const Heads h : {Heads{2, 2, 16}, Heads{4, 2, 33}, Heads{3, 1, 256}})
+    for (const Heads h : {Heads{2, 2, 16}, Heads{4, 2, 33}, Heads{3, 1, 256}, Heads{2, 1, 512}})
       for (const std::int64_t window : {0, 1, 6}) {
         SCOPED_TRACE(str(name_of(type), " heads ", h.query, "/", h.key_value, " window ", window));
         Trial t{type, 4, h.query * h.width, 3};
@@ -241,7 +244,7 @@ TEST(CudaAttention, QueriesOfAKeyCache) {
 
 TEST(CudaAttention, TooWideAHeadIsAUserError) {
   auto ops = make_cuda_ops(0, kSmall);
-  Matrix x(2, 300, DType::f32), lse(1, 2, DType::f32);
+  Matrix x(2, 600, DType::f32), lse(1, 2, DType::f32);
   const OnGpu q(*ops, x, 0), l(*ops, lse, 0);
   const std::vector<std::int32_t> starts{0, 2};
   try {
@@ -250,14 +253,14 @@ TEST(CudaAttention, TooWideAHeadIsAUserError) {
                            .q = q.tensor,
                            .k = q.tensor,
                            .v = q.tensor,
-                           .heads = {1, 1, 300},
+                           .heads = {1, 1, 600},
                            .mask = {starts}});
     ADD_FAILURE() << "accepted";
   } catch (const UserError& e) {
     EXPECT_EQ(e.code, Exit::hardware);
     EXPECT_STREQ(
         e.what(),
-        "device cuda: attention heads of 300 columns; the GPU kernels support up to 256; use device=cpu");
+        "device cuda: attention heads of 600 columns; the GPU kernels support up to 512; use device=cpu");
   }
 }
 
