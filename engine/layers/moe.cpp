@@ -133,6 +133,11 @@ Moe::Routed Moe::route(Ctx& c, Tensor x, const RouterStatistics* routers, Keep k
   r.p = c.saved.take({tokens, count}, DType::f32);
   r.weights = c.saved.take({tokens, choices}, DType::f32);
   r.ids = c.saved.take({tokens, choices}, DType::i32);
+  if (scales) {
+    r.statistics = scales->norm.take_statistics(c.saved, tokens);
+    r.chosen = c.saved.take({tokens, choices}, DType::f32);
+    r.factors = c.saved.take({rows, 1}, DType::f32);
+  }
   r.order = c.saved.take({rows}, DType::i32);
   r.tokens = c.saved.take({rows}, DType::i32);
   r.places = c.saved.take({tokens, choices}, DType::i32);
@@ -141,10 +146,14 @@ Moe::Routed Moe::route(Ctx& c, Tensor x, const RouterStatistics* routers, Keep k
   {
     Scope scratch(c.scratch);
     const Tensor logits = c.temporary(tokens, count);
-    r.u = gate.forward(c, logits, x);
+    score(c, r, logits, x);
     c.ops.enter(gate.name);
-    c.ops.run(
-        op::Route{.weights = r.weights, .ids = r.ids, .p = r.p, .logits = logits, .normalised = normalised});
+    c.ops.run(op::Route{.weights = scales ? r.chosen : r.weights,
+                        .ids = r.ids,
+                        .p = r.p,
+                        .logits = logits,
+                        .normalised = normalised});
+    if (scales) scale_choices(c, r);
     c.ops.run(op::GroupRows{
         .order = r.order, .tokens = r.tokens, .places = r.places, .starts = starts, .ids = r.ids});
   }
@@ -202,9 +211,9 @@ void Moe::add_up(Ctx& c, Tensor y, const Results& results, const Routed& r, Tens
 }
 
 // Computes gate and up, and returns everything that backward needs except the shared expert's tensors.
-Moe::Saved Moe::widen(Ctx& c, Tensor x, const RouterStatistics* routers, Keep keep) const {
+Moe::Saved Moe::widen(Ctx& c, Tensor x, Tensor routed, const RouterStatistics* routers, Keep keep) const {
   Saved s;
-  s.routed = route(c, x, routers, keep);
+  s.routed = route(c, routed ? routed : x, routers, keep);
   const std::int64_t rows = s.routed.rows.rows(), room = s.routed.rows.room(),
                      of_gate = widest(c, experts, &Expert::gate_proj);
   s.gate = c.save(room, inner()).slice(0, rows);
@@ -248,9 +257,9 @@ void Moe::add_shared(Ctx& c, Tensor y, const Saved& s) const {
 }
 
 Moe::Saved Moe::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, const RouterStatistics* routers,
-                        Keep keep) const {
+                        Keep keep, Tensor routed) const {
   const std::int64_t mark = c.saved.mark();
-  Saved s = widen(c, x, routers, keep);
+  Saved s = widen(c, x, routed, routers, keep);
   if (shared) {
     s.shared_y = c.save(x.rows(), x.cols());
     s.shared_logits = c.saved.take({x.rows()}, DType::f32);
@@ -337,15 +346,14 @@ void Moe::route_back(Ctx& c, Tensor dx, Tensor dw, Tensor x, const Routed& r) co
     r.rows.back(c, own, dw);
   }
   c.ops.run(op::ScatterRows{.y = each, .x = own, .rows = order});
+  if (scales) scale_choices_back(c, dweights, r);
   c.ops.run(op::RouteGrad{.dlogits = dlogits,
                           .dweights = dweights,
                           .ids = r.ids,
                           .p = r.p,
                           .slope = r.slope,
                           .normalised = normalised});
-  Sum sum(c.ops, dx, dx);
-  gate.backward(c, sum, dlogits, x, r.u);
-  sum.run();
+  score_back(c, dx, dlogits, x, r);
 }
 
 void Moe::shared_back(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s) const {
@@ -366,16 +374,20 @@ void Moe::shared_back(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s) co
 }
 
 void Moe::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& saved,
-                   const RouterStatistics* routers) const {
+                   const RouterStatistics* routers, const OwnInput& routed) const {
   Scope forget(c.saved), scratch(c.scratch);
   Saved again;
   if (!saved.kept)
-    during(c.ops.phases(), Phase::recompute, [&] { again = forward(c, {}, x, {}, routers, Keep::all); });
+    during(c.ops.phases(), Phase::recompute,
+           [&] { again = forward(c, {}, x, {}, routers, Keep::all, routed.x); });
   const Saved& s = saved.kept ? saved : again;
   const Tensor dw = c.scratch.take({s.routed.rows.room(), 1}, DType::f32).slice(0, s.routed.rows.rows());
   down_back(c, dw, dy, s);
   wide_back(c, dx, x, s);
-  route_back(c, dx, dw, x, s.routed);
+  if (routed.x)
+    route_back(c, routed.dx, dw, routed.x, s.routed);
+  else
+    route_back(c, dx, dw, x, s.routed);
   if (shared) shared_back(c, dx, dy, x, s);
 }
 
@@ -433,6 +445,10 @@ void Moe::take_apart(ParameterStore& store, std::vector<Parameter*>& parameters)
 void Moe::visit(Visitor& v) {
   v.experts(*this);
   gate.visit(v);
+  if (scales) {
+    scales->norm.visit(v);
+    v.parameter(scales->experts);
+  }
   for (Expert& e : experts)
     for (Linear* l : {&e.gate_proj, &e.up_proj, &e.down_proj}) l->visit(v);
   for (const auto* adapter : {&gate_up_adapter, &down_adapter})

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/layers/mlp.h"
+#include "engine/layers/rms_norm.h"
 #include "engine/layers/routing.h"
 #include "engine/ops/elementwise.h"
 #include "engine/parallel/expert_rows.h"
@@ -28,6 +29,13 @@ struct Expert {
 struct SharedExpert {
   Mlp mlp;
   Linear gate;  // (1, C)
+};
+
+// A router that norms its input and scales its results (Gemma 4): logits are C^-1/2 gate norm(x), and a
+// choice's weight is multiplied by its expert's number.
+struct RouterScales {
+  RmsNorm norm;
+  Parameter experts;  // (E) f32, a number for each
 };
 
 // The part of an adapter that all experts of a layer share; the adapters of the single Linears refer to it.
@@ -46,6 +54,8 @@ class ExpertsAdapter {
 struct Moe {
   std::string name;  // of the module in Hugging Face's model: model.layers.3.mlp
   Linear gate;       // the router, (E, C)
+  std::optional<RouterScales> scales;
+  bool gate_is_linear = false;  // true: transformers has a linear there, which PEFT adapts like others
   std::vector<Expert> experts;
   std::optional<SharedExpert> shared;
   std::int64_t choices = 2;  // k
@@ -62,6 +72,8 @@ struct Moe {
 
   struct Routed {
     Tensor p, weights, ids;  // (T, E), (T, k) f32; (T, k) i32
+    // Of RouterScales: (T) f32, of the norm; (T, k) f32, weights before the scales; (T k, 1) f32, the scales
+    Tensor statistics, chosen, factors;
     // Results of op::GroupRows for the K rows that are kept: first K of (R); first K of (R); (T, k); all i32.
     Tensor order, tokens, places;
     bool drops = false;         // capacity may drop rows: K may be less than R
@@ -81,11 +93,17 @@ struct Moe {
     bool kept = false;
   };
   // y = residual + experts(x). With an empty y it computes only the tensors that backward needs. routers:
-  // null: no statistics.
-  Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const RouterStatistics* routers, Keep) const;
+  // null: no statistics. routed: the router's input; empty: x.
+  Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const RouterStatistics* routers, Keep,
+                Tensor routed = {}) const;
+  struct OwnInput {  // of the router
+    Tensor x;        // empty: it has none
+    Tensor dx;       // += its gradient; empty: not wanted
+  };
   // dx = the gradient of x (empty: not wanted). Overwrites the saved tensors; recomputes from x those that
   // were not kept.
-  void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&, const RouterStatistics* routers) const;
+  void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&, const RouterStatistics* routers,
+                const OwnInput& routed = {}) const;
   void visit(Visitor&);
   // Throws UserError (config): the experts' matrices are not split.
   [[noreturn]] void cut(TensorRank) const;
@@ -121,11 +139,17 @@ struct Moe {
   Tensor inside(Ctx&, std::int64_t columns, const Routed&) const;
   Results room_for_results(Ctx&, std::int64_t columns, const Routed&) const;
   void add_up(Ctx&, Tensor y, const Results&, const Routed&, Tensor residual) const;
-  Saved widen(Ctx&, Tensor x, const RouterStatistics*, Keep) const;
+  Saved widen(Ctx&, Tensor x, Tensor routed, const RouterStatistics*, Keep) const;
   void narrow(Ctx&, Tensor y, Tensor x, Tensor residual, const Saved&) const;
   void add_shared(Ctx&, Tensor y, const Saved&) const;
   void down_back(Ctx&, Tensor dw, Tensor dy, const Saved&) const;
   void wide_back(Ctx&, Tensor dx, Tensor x, const Saved&) const;
+  // Multiplies the choices' weights by their experts' numbers; replaces their gradient by that before it.
+  void scale_choices(Ctx&, const Routed&) const;
+  void scale_choices_back(Ctx&, Tensor dweights, const Routed&) const;
+  // Computes the router's logits from x.
+  void score(Ctx&, Routed&, Tensor logits, Tensor x) const;
+  void score_back(Ctx&, Tensor dx, Tensor dlogits, Tensor x, const Routed&) const;
   void route_back(Ctx&, Tensor dx, Tensor dw, Tensor x, const Routed&) const;
   void shared_back(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&) const;
   void each_expert(Ctx&, const Routed&, Part, Pass,

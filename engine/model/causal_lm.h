@@ -12,6 +12,7 @@
 #include "engine/model/cached_decoding.h"
 #include "engine/model/decoder_block.h"
 #include "engine/model/model.h"
+#include "engine/model/per_layer_inputs.h"
 #include "engine/model/stages.h"
 
 namespace ft {
@@ -24,10 +25,12 @@ class CausalLm final : public Model, private Stages, private CachedDecoding {
     std::string stack;  // name of the stack of blocks, see BlockStack
     std::vector<DecoderBlock> blocks;
     Head head;
-    bool tied = false;             // the head uses the embedding's table
-    std::int64_t key_columns = 0;  // of a KvCache: KV D
-    std::int64_t heads = 0;        // query heads
-    RouterBalanceLoss balance;     // of layers with experts
+    bool tied = false;          // the head uses the embedding's table
+    std::int64_t heads = 0;     // query heads
+    RouterBalanceLoss balance;  // of layers with experts
+    std::optional<PerLayerInputs> per_layer;
+    // Tokens that stand for images or sound in a larger model: embedded as the padding token.
+    std::vector<std::int32_t> placeholders;
   };
   explicit CausalLm(Parts);
 
@@ -78,15 +81,21 @@ class CausalLm final : public Model, private Stages, private CachedDecoding {
   bool forgets() const override { return !recurrent(); }
   void extend(Ctx&, ParameterStore&, const KvCache&, const Continuation&, Tensor logits) override;
 
+  // Uploads the tokens' ids, as the embedding takes them.
+  Tensor upload_ids(Ctx&, const std::vector<std::int32_t>& ids) const;
   // Uploads this rank's part of a batch whose rows ranks may share.
   Inputs upload_part(Ctx&, const Batch& whole);
   Inputs upload(Ctx&, const Batch&);
   // Returns this rank's rows of the embedded tokens, with noise.
   Tensor embed(Ctx&, ParameterStore&, const Inputs&, std::int64_t longest);
   void add_noise(Ctx&, Tensor x, std::int64_t longest) const;
+  // Takes memory for the keys and values that layers lend, from c.saved.
+  std::vector<LentKeys> take_loans(Ctx&, std::int64_t rows, bool backward) const;
+  bool lends_keys() const;
   // Returns the states after the last block and keeps nothing else.
-  Tensor hidden(Ctx&, ParameterStore&, Tensor ids, const Positions&);
-  Tensor run_chunk(Ctx&, ParameterStore&, Tensor ids, const Positions&, BlockStack<DecoderBlock>&);
+  Tensor hidden(Ctx&, ParameterStore&, Tensor ids, Positions);
+  PerLayerInputs::Saved begin_inputs(Ctx&, ParameterStore&, Tensor x, Inputs&, bool embedding_grad) const;
+  Tensor run_chunk(Ctx&, ParameterStore&, Tensor ids, Positions&, BlockStack<DecoderBlock>&);
   Tensor room_for_states(Ctx&, const Tensor& ids) const;
   // True if a block of the chunk is trained, or anything below it.
   static bool trains_from(const BlockStack<DecoderBlock>&);
@@ -98,8 +107,10 @@ class CausalLm final : public Model, private Stages, private CachedDecoding {
   std::vector<DecoderBlock> blocks_;
   // A stack of all blocks, or this rank's chunks in a pipeline. The states of the last one go to the head.
   std::vector<BlockStack<DecoderBlock>> chunks_ = std::vector<BlockStack<DecoderBlock>>(1);
-  std::int64_t key_columns_, heads_;
+  std::int64_t heads_;
   RouterBalanceLoss balance_;
+  std::optional<PerLayerInputs> per_layer_;
+  std::vector<std::int32_t> placeholders_;
   SparseAttention sparse_;
   double noise_ = 0;                // NEFTune's alpha
   std::vector<bool> trains_below_;  // (chunks) something below the chunk's first block is trained

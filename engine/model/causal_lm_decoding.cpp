@@ -12,7 +12,7 @@ KvCache CausalLm::make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) c
   for (const BlockStack<DecoderBlock>& chunk : chunks_)
     for (std::int64_t i = 0; i < chunk.size(); ++i) {
       const auto at = static_cast<std::size_t>(chunk.stage.begin + i);
-      cache.layers[at] = blocks_[at].take_cache(arena, shape, key_columns_, dtype);
+      cache.layers[at] = blocks_[at].take_cache(arena, shape, dtype);
     }
   return cache;
 }
@@ -29,7 +29,7 @@ void CausalLm::extend(Ctx& c, ParameterStore& store, const KvCache& cache, const
     cached.slot = ft::upload(c, where.slot);
     cached.past = ft::upload(c, where.past);
   }
-  const Tensor ids = vocabulary_.embedding.upload(c, next.input_ids);
+  const Tensor ids = upload_ids(c, next.input_ids);
   const BlockMask blocks = sparse_.upload(c, where.longest, where.fresh);
   sparse_.restrict(c, cached.ranges, where.count);
   Positions side = positions_.upload(c, next, cached);

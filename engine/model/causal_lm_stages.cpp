@@ -9,6 +9,11 @@ void CausalLm::keep_stages(const std::vector<Stage>& chunks) {
                     str("distributed.pipeline_parallel_size is ", chunks[0].size / std::ssize(chunks),
                         ": the loss of uneven experts needs all layers; set "
                         "output_router_logits to false in config.json"));
+  if (per_layer_ || lends_keys())
+    throw UserError(Exit::config,
+                    str("distributed.pipeline_parallel_size is ", chunks[0].size / std::ssize(chunks),
+                        ": layers of this model share keys or have inputs of their own, which ft does not "
+                        "send to other stages yet; leave it out"));
   chunks_.resize(chunks.size());
   for (std::size_t i = 0; i < chunks.size(); ++i) {
     chunks_[i].blocks = blocks_;

@@ -7,8 +7,12 @@ DecoderBlock::Saved DecoderBlock::forward(Ctx& c, Tensor y, Tensor x, const Side
   const bool whole = keep == Keep::whole;
   Saved s;
   s.attended = attended.take(c, rows, C, whole && mixer_reads_input());
-  s.fed = fed.take(c, rows, C, whole && (moe || mlp.reads_input()));
+  s.fed = fed.take(c, rows, C, whole && !mlp_and_experts && (moe || mlp.reads_input()));
   if (!parallel) s.h = c.save(rows, C);
+  if (per_layer) {
+    s.fed_to = c.save(rows, C);
+    s.mixed = mixed.take(c, rows, C, false);
+  }
   Scope scratch(c.scratch);
   const Tensor n = c.temporary(rows, C), h = parallel ? c.temporary(rows, C) : s.h;
   const Tensor read = attended.input(c, n, x, s.attended);
@@ -18,23 +22,57 @@ DecoderBlock::Saved DecoderBlock::forward(Ctx& c, Tensor y, Tensor x, const Side
     else
       s.attention = attention.forward(c, to, in, residual, side);
   });
-  if (!y && !fed.needs_result()) return s;
+  const Tensor sum = per_layer ? s.fed_to : y;
+  if (!sum && !fed.needs_result()) return s;
   const Tensor fed_with = fed.input(c, n, parallel ? x : h, s.fed);
   // Computes the MLP when a block runs again only because the norm after it needs its result. If the MLP
   // works in many pieces, it then keeps none: backward recomputes each piece.
-  fed.forward(c, y, h, fed_with, s.fed, mlp.name(), [&](Tensor to, Tensor in, Tensor residual) {
-    if (moe)
+  fed.forward(c, sum, h, fed_with, s.fed, fed_name(), [&](Tensor to, Tensor in, Tensor residual) {
+    if (mlp_and_experts)
+      s.mlp_and_experts =
+          mlp_and_experts->forward(c, to, in, y ? keep : Keep::but_the_mlp, y ? keep : Keep::all);
+    else if (moe)
       s.moe = moe->forward(c, to, in, residual, side.routers, y ? keep : Keep::all);
     else
       s.mlp = mlp.forward(c, to, in, residual, y ? keep : Keep::but_the_mlp);
   });
+  finish(c, y, s, side);
   return s;
+}
+
+void DecoderBlock::scale(Ctx& c, Tensor x) const {
+  Scope scratch(c.scratch);
+  const Tensor each = c.scratch.take({x.rows(), 1}, DType::f32);
+  c.ops.enter(factor->name);
+  c.ops.run(op::Fill{each, 1});
+  c.ops.run(op::ScaleColumns{.y = each, .x = each, .scale = factor->value});
+  c.ops.run(op::ScaleRows{.y = x, .x = x, .w = each.view({x.rows()})});
+}
+
+void DecoderBlock::finish(Ctx& c, Tensor y, Saved& s, const Side& side) const {
+  if (per_layer)
+    mixed.forward(c, y, s.fed_to, s.fed_to, s.mixed, per_layer->name(),
+                  [&](Tensor to, Tensor in, Tensor residual) {
+                    s.per_layer = per_layer->forward(c, to, in, residual, per_layer->own(side.per_layer));
+                  });
+  if (factor && y) scale(c, y);
+}
+
+void DecoderBlock::finish_back(Ctx& c, Tensor d, const Saved& s, const Side& side) const {
+  if (factor) scale(c, d);
+  if (!per_layer) return;
+  const Residual::Gradients g{d, d, s.fed_to, per_layer->reads_input()};
+  mixed.backward(c, g, s.mixed, per_layer->name(), [&](Tensor dx, Tensor dy, Tensor in) {
+    per_layer->backward(c, dx, dy, in, per_layer->own(side.per_layer), per_layer->own(side.per_layer_grad),
+                        s.per_layer);
+  });
 }
 
 void DecoderBlock::mlp_back(Ctx& c, Tensor d, Tensor through, Tensor x, const Saved& s,
                             const Side& side) const {
-  const bool reads = moe || mlp.reads_input() || s.mlp.empty();
-  fed.backward(c, {d, through, x, reads}, s.fed, mlp.name(), [&](Tensor dx, Tensor dy, Tensor in) {
+  const bool reads = moe || mlp_and_experts || mlp.reads_input() || s.mlp.empty();
+  fed.backward(c, {d, through, x, reads}, s.fed, fed_name(), [&](Tensor dx, Tensor dy, Tensor in) {
+    if (mlp_and_experts) return mlp_and_experts->backward(c, dx, dy, in, s.mlp_and_experts);
     moe ? moe->backward(c, dx, dy, in, s.moe, side.routers) : mlp.backward(c, dx, dy, in, s.mlp);
   });
 }
@@ -50,6 +88,7 @@ void DecoderBlock::attention_back(Ctx& c, Tensor d, Tensor x, const Saved& s, co
 
 void DecoderBlock::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Side& side,
                             bool input_grad) const {
+  finish_back(c, d, s, side);
   if (!parallel) {
     mlp_back(c, d, d, s.h, s, side);
     return attention_back(c, d, x, s, side, input_grad);
@@ -62,15 +101,20 @@ void DecoderBlock::backward(Ctx& c, Tensor d, Tensor x, const Saved& s, const Si
   if (by_mlp) c.ops.run(op::Add{d, by_mlp});
 }
 
-KvCache::Layer DecoderBlock::take_cache(Arena& arena, const KvCacheShape& shape, std::int64_t key_columns,
-                                        DType dtype) const {
+KvCache::Layer DecoderBlock::take_cache(Arena& arena, const KvCacheShape& shape, DType dtype) const {
   if (delta_net) return delta_net->take_cache(arena, shape.slots, dtype);
-  return take_keys(arena, shape.slots * shape.capacity, key_columns, dtype);
+  if (attention.borrows) return {};
+  return take_keys(arena, shape.slots * shape.capacity, attention.key_columns(), dtype);
 }
 
 void DecoderBlock::visit(Visitor& v) {
   delta_net ? attended.visit(v, *delta_net) : attended.visit(v, attention);
-  moe ? fed.visit(v, *moe) : fed.visit(v, mlp);
+  if (mlp_and_experts)
+    fed.visit(v, *mlp_and_experts);
+  else
+    moe ? fed.visit(v, *moe) : fed.visit(v, mlp);
+  if (per_layer) mixed.visit(v, *per_layer);
+  if (factor) v.parameter(*factor);
 }
 
 }  // namespace ft

@@ -1,10 +1,11 @@
 // A block of a decoder: attention, or a net with a state, and an MLP, each a step of the residual stream, one
-// after the other or in parallel. Families differ in the norms around the two and in how they build them.
+// after the other or in parallel. Families differ in the norms around the two and in how they build them. A
+// third step may mix in an input of the block's own, and the result may be multiplied by a stored number.
 #pragma once
 #include "engine/layers/attention/attention.h"
 #include "engine/layers/delta_net.h"
-#include "engine/layers/mlp.h"
-#include "engine/layers/moe.h"
+#include "engine/layers/mlp_and_experts.h"
+#include "engine/layers/per_layer_input.h"
 #include "engine/layers/residual.h"
 
 namespace ft {
@@ -14,8 +15,12 @@ struct DecoderBlock {
   SelfAttention attention;
   std::optional<DeltaNet> delta_net;  // replaces attention
   Mlp mlp;
-  std::optional<Moe> moe;  // replaces mlp
-  bool parallel = false;   // both read x: y = x + attention + mlp (GPT-J, GPT-NeoX)
+  std::optional<Moe> moe;                        // replaces mlp
+  std::optional<MlpAndExperts> mlp_and_experts;  // replaces mlp; `fed` has no norm before it
+  bool parallel = false;                         // both read x: y = x + attention + mlp (GPT-J, GPT-NeoX)
+  Residual mixed;                                // step around per_layer; has a norm after it
+  std::optional<PerLayerInput> per_layer;
+  std::optional<Parameter> factor;  // (1) f32, of the result; not trained
 
   using Side = Positions;
   struct Saved {
@@ -25,28 +30,40 @@ struct DecoderBlock {
     DeltaNet::Saved delta_net;
     Mlp::Saved mlp;  // and, of a block that runs again, the statistics of its norm only from its backward on
     Moe::Saved moe;
+    MlpAndExperts::Saved mlp_and_experts;
+    Tensor fed_to;  // (rows, C) between the MLP and per_layer
+    Residual::Saved mixed;
+    PerLayerInput::Saved per_layer;
   };
   Saved forward(Ctx&, Tensor y, Tensor x, const Side&, Keep) const;
   void backward(Ctx&, Tensor d, Tensor x, const Saved&, const Side&, bool input_grad) const;
   void visit(Visitor&);
   void cut(TensorRank t) {
-    moe ? moe->cut(t) : mlp.cut(t);
+    experts() ? experts()->cut(t) : mlp.cut(t);
     delta_net ? delta_net->cut(t) : attention.cut(t);
     for (Residual* step : {&attended, &fed}) step->cut(t);
   }
   void take_apart(ParameterStore& store, std::vector<Parameter*>& parameters) {
-    if (moe) moe->take_apart(store, parameters);
+    if (experts()) experts()->take_apart(store, parameters);
   }
+  // The block's mixture of experts; null: none.
+  Moe* experts() { return moe ? &*moe : mlp_and_experts ? &mlp_and_experts->moe : nullptr; }
   // Checks that so many ranks can share the rows of sequences. Throws UserError (config) if they cannot.
   void share_rows(std::int64_t ranks, SequenceSharing by) const {
     delta_net ? delta_net->share_rows(ranks) : attention.share_rows(ranks, by);
   }
-  // Takes the block's memory of the sequences in a KvCache. key_columns: KV D.
-  KvCache::Layer take_cache(Arena&, const KvCacheShape&, std::int64_t key_columns, DType) const;
+  // Takes the block's memory of the sequences in a KvCache; none for a block that borrows keys and values.
+  KvCache::Layer take_cache(Arena&, const KvCacheShape&, DType) const;
 
  private:
   std::string_view mixer() const { return delta_net ? delta_net->name() : attention.name(); }
+  std::string_view fed_name() const { return mlp_and_experts ? mlp_and_experts->name() : mlp.name(); }
   bool mixer_reads_input() const { return delta_net ? delta_net->reads_input() : attention.reads_input(); }
+  // y = what comes after the MLP, whose result is s.fed_to if per_layer is there, and y itself otherwise.
+  void finish(Ctx&, Tensor y, Saved&, const Side&) const;
+  void finish_back(Ctx&, Tensor d, const Saved&, const Side&) const;
+  // Multiplies all of x by the factor.
+  void scale(Ctx&, Tensor x) const;
   // d: the gradient of the sum that the MLP was added to. through: += the gradient of the MLP's input x;
   // empty: not wanted.
   void mlp_back(Ctx&, Tensor d, Tensor through, Tensor x, const Saved&, const Side&) const;

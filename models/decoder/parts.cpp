@@ -60,7 +60,6 @@ CausalLm::Parts make_parts(const Config& c, DType dtype) {
       .positions = make_positions(c.rope),
       .stack = "model.layers",
       .tied = c.tie_word_embeddings,
-      .key_columns = c.key_width(),
       .heads = c.num_attention_heads};
   for (std::int64_t i = 0; i < c.num_hidden_layers; ++i) p.blocks.push_back(make_block(c, i, dtype));
   p.head.norm = make_norm(c, "model.norm", C, dtype);

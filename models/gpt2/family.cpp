@@ -96,7 +96,6 @@ MadeModel make(const std::string& config_json, DType dtype) {
       .positions = {.table = PositionEncoding::Table{P, 0}},
       .stack = "transformer.h",
       .tied = c.tie_word_embeddings,
-      .key_columns = C,
       .heads = c.num_attention_heads};
   for (std::int64_t i = 0; i < c.num_hidden_layers; ++i) p.blocks.push_back(make_block(c, i, dtype));
   p.head.norm = make_layer_norm("transformer.ln_f", C, c.rms_norm_eps, dtype);

@@ -97,7 +97,6 @@ MadeModel make(const std::string& config_json, DType dtype) {
                     .positions = {.table = PositionEncoding::Table{P, kOffset}},
                     .stack = "model.decoder.layers",
                     .tied = c.tie_word_embeddings,
-                    .key_columns = C,
                     .heads = c.num_attention_heads};
   for (std::int64_t i = 0; i < c.num_hidden_layers; ++i) p.blocks.push_back(make_block(c, i, dtype));
   if (c.last_norm) p.head.norm = norm(c, "model.decoder.final_layer_norm", dtype);

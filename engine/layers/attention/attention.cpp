@@ -1,5 +1,7 @@
 #include "engine/layers/attention/attention.h"
 
+#include <algorithm>
+
 #include "engine/layers/sum.h"
 #include "engine/parallel/sequence_part.h"
 
@@ -19,8 +21,10 @@ Tensor rows_of(const Norm& norm, const Tensor& x) { return x.view({x.numel() / n
 void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
   if (p.cached) {
     const KvCache::Layer& past = p.cached->cache->layers[layer];
-    c.ops.run(op::ScatterRows{.y = past.k, .x = s.k, .rows = p.cached->rows});
-    c.ops.run(op::ScatterRows{.y = past.v, .x = s.v, .rows = p.cached->rows});
+    if (!borrows) {
+      c.ops.run(op::ScatterRows{.y = past.k, .x = s.k, .rows = p.cached->rows});
+      c.ops.run(op::ScatterRows{.y = past.v, .x = s.v, .rows = p.cached->rows});
+    }
     if (!p.cached->fresh) {
       KeyRanges seen = p.cached->ranges;
       seen.window = window;
@@ -177,25 +181,40 @@ void SelfAttention::gate(Ctx& c, Tensor y, const Saved& s) const {
   c.ops.run(op::Gated{.f = Activation::sigmoid, .y = y, .gate = s.gate, .up = s.y});
 }
 
+auto SelfAttention::with_linears(Tensor q, Tensor k, Tensor v, const auto& f) const {
+  if (borrows) return f({{q_proj, q}});
+  if (values_are_keys) return f({{q_proj, q}, {k_proj, k}});
+  return f({{q_proj, q}, {k_proj, k}, {v_proj, v}});
+}
+
+bool SelfAttention::reads_input() const {
+  if (fused()) return q_proj.reads_input();
+  return with_linears({}, {}, {}, [](Siblings all) {
+    return std::ranges::any_of(all, [](const Sibling& s) { return s.linear.reads_input(); });
+  });
+}
+
 // Makes queries, keys and values, before norms and rotation.
-void SelfAttention::project(Ctx& c, Saved& s, Tensor x, Arena& room) const {
+void SelfAttention::project(Ctx& c, Saved& s, Tensor x, const Positions& p, Arena& room) const {
   const std::int64_t rows = x.rows(), D = heads.width, queries = heads.query * D, keys = heads.key_value * D;
   auto dense = [&](std::int64_t columns) { return room.take({rows, columns}, c.dtype); };
   auto kept = [&](std::int64_t columns) { return c.saved.take({rows, columns}, c.dtype); };
   if (!fused()) {
+    const LentKeys* lent = lends ? &p.lent[*lends] : borrows ? &p.lent[*borrows] : nullptr;
     s.q = dense(queries);
-    s.k = dense(keys);
-    s.v = dense(keys);
-    if (q_norm) {
-      s.q_raw = kept(queries);
-      s.k_raw = kept(keys);
-      s.q_statistics = q_norm->take_statistics(c.saved, s.q.numel() / q_norm->width());
-      s.k_statistics = k_norm->take_statistics(c.saved, s.k.numel() / k_norm->width());
-    }
+    s.k = lent ? lent->k : dense(keys);
+    s.v = lent ? lent->v : dense(keys);
+    if (q_norm) s.q_raw = kept(queries);
+    if (k_norm) s.k_raw = kept(keys);
+    if (v_norm) s.v_raw = values_are_keys ? s.k_raw : kept(keys);
+    if (q_norm) s.q_statistics = q_norm->take_statistics(c.saved, s.q.numel() / q_norm->width());
+    if (k_norm) s.k_statistics = k_norm->take_statistics(c.saved, s.k.numel() / k_norm->width());
+    if (v_norm) s.v_statistics = v_norm->take_statistics(c.saved, s.v);
     const Tensor q = q_norm ? s.q_raw : s.q;
     Scope scratch(c.scratch);
     const Tensor wide = gated ? c.scratch.take({rows, 2 * queries}, c.dtype) : q;
-    s.u = forward_all(c, {{q_proj, wide}, {k_proj, k_norm ? s.k_raw : s.k}, {v_proj, s.v}}, x);
+    s.u = with_linears(wide, k_norm ? s.k_raw : s.k, v_norm ? s.v_raw : s.v,
+                       [&](Siblings all) { return forward_all(c, all, x); });
     if (!gated) return;
     s.gate = kept(queries);
     std::int64_t which = 0;
@@ -226,7 +245,7 @@ void SelfAttention::projected_back(Ctx& c, Tensor dx, Tensor dq, Tensor dk, Tens
                                    const Saved& s) const {
   Sum sum(c.ops, dx);
   if (!fused()) {
-    backward_all(c, sum, {{q_proj, dq}, {k_proj, dk}, {v_proj, dv}}, x, s.u);
+    with_linears(dq, dk, dv, [&](Siblings own) { backward_all(c, sum, own, x, s.u); });
     return sum.run();
   }
   std::int64_t which = 0;
@@ -238,6 +257,43 @@ void SelfAttention::projected_back(Ctx& c, Tensor dx, Tensor dq, Tensor dk, Tens
   sum.run();
 }
 
+void SelfAttention::norm(Ctx& c, const Saved& s) const {
+  if (q_norm) q_norm->forward(c, rows_of(*q_norm, s.q), s.q_statistics, rows_of(*q_norm, s.q_raw));
+  if (k_norm) k_norm->forward(c, rows_of(*k_norm, s.k), s.k_statistics, rows_of(*k_norm, s.k_raw));
+  if (v_norm) v_norm->forward(c, s.v, s.v_statistics, s.v_raw);
+}
+
+void SelfAttention::norm_back(Ctx& c, Tensor& dq, Tensor& dk, Tensor& dv, const Saved& s) const {
+  const auto room = [&](const Tensor& d) {
+    const Tensor into = c.scratch.take(d.shape, c.dtype);
+    c.ops.run(op::Fill{into, 0});
+    return into;
+  };
+  const auto through = [&](const Norm& norm, Tensor& d, Tensor raw, Tensor statistics) {
+    const Tensor into = room(d);
+    norm.backward(c, rows_of(norm, into), rows_of(norm, d), rows_of(norm, raw), statistics);
+    d = into;
+  };
+  if (q_norm) through(*q_norm, dq, s.q_raw, s.q_statistics);
+  if (k_norm) through(*k_norm, dk, s.k_raw, s.k_statistics);
+  if (!v_norm) return;
+  const Tensor into = values_are_keys ? dk : room(dv);
+  v_norm->backward(c, into, dv, s.v_raw, s.v_statistics);
+  dv = into;
+}
+
+// Adds a borrower's gradients to the loan, or the borrowers' to those of the lender: blocks run backwards, so
+// that the loan is then complete.
+void SelfAttention::settle_loans(Ctx& c, Tensor dk, Tensor dv, const Positions& p) const {
+  if (borrows) {
+    c.ops.run(op::Add{p.lent[*borrows].dk, dk});
+    c.ops.run(op::Add{p.lent[*borrows].dv, dv});
+  } else if (lends) {
+    c.ops.run(op::Add{dk, p.lent[*lends].dk});
+    c.ops.run(op::Add{dv, p.lent[*lends].dv});
+  }
+}
+
 SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor residual,
                                             const Positions& p) const {
   const std::int64_t rows = x.rows(), D = heads.width;
@@ -245,14 +301,11 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   c.ops.enter(name());
   Saved s;
   Scope scratch(c.scratch);
-  project(c, s, x, p.parts && p.sharing == SequenceSharing::ulysses ? c.scratch : c.saved);
-  if (q_norm) {
-    q_norm->forward(c, rows_of(*q_norm, s.q), s.q_statistics, rows_of(*q_norm, s.q_raw));
-    k_norm->forward(c, rows_of(*k_norm, s.k), s.k_statistics, rows_of(*k_norm, s.k_raw));
-  }
+  project(c, s, x, p, p.parts && p.sharing == SequenceSharing::ulysses ? c.scratch : c.saved);
+  norm(c, s);
   c.ops.enter(name());
   p.rotate(c, s.q, D, rotation, 1);
-  p.rotate(c, s.k, D, rotation, 1);
+  if (!borrows) p.rotate(c, s.k, D, rotation, 1);
   s.y = dense(heads.query);
   attend_any(c, s, p);
   const Tensor out = gated ? c.scratch.take(s.y.shape, c.dtype) : s.y;
@@ -293,18 +346,10 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
     }
     attend_any_back(c, dq, dk, dv, da, s, p);
   }
+  settle_loans(c, dk, dv, p);
   p.rotate(c, dq, D, rotation, -1);
-  p.rotate(c, dk, D, rotation, -1);
-  if (q_norm) {
-    auto through = [&](const Norm& norm, Tensor& d, Tensor raw, Tensor statistics) {
-      Tensor into = c.scratch.take(d.shape, c.dtype);
-      c.ops.run(op::Fill{into, 0});
-      norm.backward(c, rows_of(norm, into), rows_of(norm, d), rows_of(norm, raw), statistics);
-      d = into;
-    };
-    through(*q_norm, dq, s.q_raw, s.q_statistics);
-    through(*k_norm, dk, s.k_raw, s.k_statistics);
-  }
+  if (!borrows) p.rotate(c, dk, D, rotation, -1);
+  norm_back(c, dq, dk, dv, s);
   if (gated) {
     c.ops.run(op::Cast{.y = half_of_heads(wide, 0), .x = dq.view({rows * heads.query, D})});
     dq = wide;
@@ -322,7 +367,8 @@ void SelfAttention::cut(TensorRank t) {
   else if (fused())
     q_proj.share(Cut::columns, t, {queries, keys, keys});
   else
-    for (Linear* l : {&q_proj, &k_proj, &v_proj}) l->share(Cut::columns, t);
+    for (Linear* l : {&q_proj, &k_proj, &v_proj})
+      if (l->weight) l->share(Cut::columns, t);
   o_proj.share(Cut::rows, t);
   all_heads = heads.query;
   heads.query /= t.size;
@@ -334,8 +380,10 @@ void SelfAttention::cut(TensorRank t) {
 }
 
 void SelfAttention::visit(Visitor& v) {
-  if (fused())
+  if (fused() || borrows)
     q_proj.visit(v);
+  else if (values_are_keys)
+    visit_all(v, {&q_proj, &k_proj});
   else
     visit_all(v, {&q_proj, &k_proj, &v_proj});
   o_proj.visit(v);

@@ -1,10 +1,12 @@
 // Causal self-attention with grouped queries (Ainslie et al. 2023); optionally biases, norms of the queries
 // and keys (Qwen3), a sliding window, a cap of the scores (Gemma 2), dropout of the probabilities, one linear
-// that makes queries, keys and values, and gates of the results (Qwen3-Next).
+// that makes queries, keys and values, gates of the results (Qwen3-Next), norms of the values, values that
+// are the keys, and keys and values of an earlier layer (Gemma 4).
 #pragma once
 #include <optional>
 
 #include "engine/layers/attention/positions.h"
+#include "engine/layers/attention/value_norm.h"
 #include "engine/layers/dropout.h"
 #include "engine/layers/norm.h"
 #include "engine/layers/siblings.h"
@@ -22,6 +24,12 @@ struct SelfAttention {
   bool gated = false;
   // norm heads one by one or full rows, by their width
   std::optional<Norm> q_norm, k_norm;
+  std::optional<ValueNorm> v_norm;
+  // v_proj is empty: values are k_proj's results before norm and rotation; needs both norms.
+  bool values_are_keys = false;
+  // Numbers in Positions::lent: the layer's keys and values are there for later layers; or the layer borrows
+  // those of an earlier one, so that k_proj and v_proj are empty.
+  std::optional<std::size_t> lends, borrows;
   Heads heads{};
   std::int64_t first_head = 0, all_heads = 0;  // among the query heads, where the rank has some of them
   float scale = 1;                             // of the scores
@@ -29,14 +37,14 @@ struct SelfAttention {
   Dropout dropout;                             // of the probabilities
   Rotation rotation = Rotation::usual;
   std::int64_t window = 0;  // 0: none
-  std::size_t layer = 0;    // number in a KvCache
+  std::size_t layer = 0;    // number in a KvCache; of a layer that borrows, the lender's
 
   struct Saved {
-    Tensor q, k, v;                     // (rows, H D), (rows, KV D) twice; q and k rotated
-    Tensor q_raw, k_raw;                // before norm and rotation; only with norms
-    Tensor q_statistics, k_statistics;  // of the norms
-    Tensor gate;                        // (rows, H D); only if gated
-    Tensor y, lse;                      // attended (rows, H D); (H, rows) f32
+    Tensor q, k, v;                                   // (rows, H D), (rows, KV D) twice; q and k rotated
+    Tensor q_raw, k_raw, v_raw;                       // before norm and rotation; only with norms
+    Tensor q_statistics, k_statistics, v_statistics;  // of the norms
+    Tensor gate;                                      // (rows, H D); only if gated
+    Tensor y, lse;                                    // attended (rows, H D); (H, rows) f32
     // Only where ranks exchange rows for heads: y of all ranks' rows for this rank's heads. q, k, v and lse
     // then have these rows and heads too. In a ring, lse has the shape that RingAttention describes.
     Tensor together;
@@ -47,21 +55,27 @@ struct SelfAttention {
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const Positions&) const;
   // dx = the gradient of x (empty: not wanted); x may be empty when !reads_input().
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&, const Positions&) const;
-  bool reads_input() const {
-    return q_proj.reads_input() || (!fused() && (k_proj.reads_input() || v_proj.reads_input()));
-  }
+  bool reads_input() const;
   void visit(Visitor&);
   // Keeps only this rank's heads. Throws UserError (config) if they cannot be split.
   void cut(TensorRank);
+  // Columns of the keys, and of the values.
+  std::int64_t key_columns() const { return heads.key_value * heads.width; }
   // Checks that so many ranks can share the rows of sequences. Throws UserError (config) if the heads do not
   // divide, or in a ring if attention has dropout.
   void share_rows(std::int64_t ranks, SequenceSharing) const;
 
  private:
-  bool fused() const { return !k_proj.weight; }
+  bool fused() const { return !k_proj.weight && !borrows; }
+  // Returns f(siblings): the linears that the layer has, with a tensor for each.
+  auto with_linears(Tensor q, Tensor k, Tensor v, const auto& f) const;
   Scores scores(const Ctx&, std::int64_t from_head = 0) const;  // from_head: number of the first of the heads
   // Writes q, k and v into tensors that it takes from `room`.
-  void project(Ctx&, Saved&, Tensor x, Arena& room) const;
+  void project(Ctx&, Saved&, Tensor x, const Positions&, Arena& room) const;
+  void norm(Ctx&, const Saved&) const;
+  // Replaces the gradients by those of the norms' inputs; values that are keys add theirs to dk.
+  void norm_back(Ctx&, Tensor& dq, Tensor& dk, Tensor& dv, const Saved&) const;
+  void settle_loans(Ctx&, Tensor dk, Tensor dv, const Positions&) const;
   void projected_back(Ctx&, Tensor dx, Tensor dq, Tensor dk, Tensor dv, Tensor all, Tensor x,
                       const Saved&) const;
   // A part of each head's 2 D columns in q_proj's output: queries (0) or gates (1).

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "engine/layers/attention/kv_cache.h"
+#include "engine/layers/attention/lent_keys.h"
 #include "engine/layers/picked_rows.h"
 #include "engine/layers/routing.h"
 #include "engine/parallel/shared_rows.h"
@@ -30,6 +31,9 @@ struct Positions {
   // (rows) i32: first row of each row's sequence, for recurrent layers; with shared rows, for the rows of the
   // complete sequences
   Tensor first = {};
+  std::span<const LentKeys> lent = {};  // keys and values that later layers borrow, by SelfAttention::lends
+  // (rows, layers p): an input of p columns for each layer, and its gradient; empty: none
+  Tensor per_layer = {}, per_layer_grad = {};
 
   // Positions of the picked rows, which keep their values.
   Positions of(Ctx& c, const PickedRows& picked) const {

@@ -1,4 +1,5 @@
-// SelfAttention: grouped heads, packed sequences, windows, norms of queries and keys, rotary positions.
+// SelfAttention: grouped heads, packed sequences, windows, norms of queries, keys and values, rotary
+// positions, values that are keys, keys and values of another layer.
 #include "engine/layers/attention/attention.h"
 
 #include "tests/engine/layers/layer_fixture.h"
@@ -18,6 +19,7 @@ struct Case {
   bool norms = false, wants_dx = true, rotates = true;
   bool wide = false;  // norms over all heads at once
   bool gated = false;
+  bool value_norm = false, values_are_keys = false;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -36,6 +38,21 @@ const Case kCases[] = {
     {"GatedWithoutNorms", kTrained, {2, 2, kHead}, {0, 3, 4}, 0, false, true, true, false, true},
     {"GatedAdapters", kAdapter, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, false, true},
     {"GatedFrozen", {}, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, false, true},
+    {"ValueNorm", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, false, false, true},
+    {"ValuesAreKeys", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 2, true, true, true, false, false, true, true},
+    {"ValuesAreKeysAdapters",
+     kAdapter,
+     {4, 1, kHead},
+     {0, 3, 9},
+     0,
+     true,
+     true,
+     true,
+     false,
+     false,
+     true,
+     true},
+    {"ValuesAreKeysFrozen", {}, {4, 2, kHead}, {0, 3, 9}, 0, true, true, true, false, false, true, true},
     {"OneToken", kTrained, {4, 2, kHead}, {0, 1}},
     {"Frozen", {}},
     {"FrozenWithNorms", {}, {4, 2, kHead}, {0, 3, 4, 9}, 0, true},
@@ -49,7 +66,9 @@ SelfAttention make(const Case& t, DType dtype) {
   a.gated = t.gated;
   a.q_proj = linear("q", kWidth, t.gated ? 2 * query : query, t.form, dtype);
   a.k_proj = linear("k", kWidth, key, t.form, dtype);
-  a.v_proj = linear("v", kWidth, key, t.form, dtype);
+  if (!t.values_are_keys) a.v_proj = linear("v", kWidth, key, t.form, dtype);
+  a.values_are_keys = t.values_are_keys;
+  if (t.value_norm) a.v_norm = {.width = kHead, .eps = float(kEps)};
   a.o_proj = linear("o", query, kWidth, t.form, dtype);
   if (t.norms) {
     RmsNorm q = make_rms_norm("q_norm", t.wide ? query : kHead, float(kEps), dtype);
@@ -101,7 +120,7 @@ Values<V> expected(const Named<V>& in, const Case& t, const Angles& angles, cons
   const auto project = [&](const char* name) {
     return reference::linear(in, name, in.at("x"), rows, lora_of(t.form, c));
   };
-  Values<V> q = project("q"), k = project("k"), y, lse, gates;
+  Values<V> q = project("q"), k = project("k"), v = t.values_are_keys ? k : project("v"), y, lse, gates;
   for (const Values<V> both = q; t.gated && gates.empty();) {  // each head's query, then its gate
     q.clear();
     for (std::size_t at = 0; at < both.size(); ++at) (at / kHead % 2 == 0 ? q : gates).push_back(both[at]);
@@ -110,9 +129,10 @@ Values<V> expected(const Named<V>& in, const Case& t, const Angles& angles, cons
     q = reference::rms_norm(q, in.at("q_norm.weight"), kEps);
     k = reference::rms_norm(k, in.at("k_norm.weight"), kEps);
   }
+  if (t.value_norm) v = reference::rms_norm(v, Values<V>(kHead, V(1)), kEps);
   const reference::Attention attention{t.heads, t.starts, true, t.window, double(0.6f)};
   const auto turned = [&](const Values<V>& x) { return t.rotates ? angles.rotate(x) : x; };
-  attention.forward(y, lse, turned(q), turned(k), project("v"));
+  attention.forward(y, lse, turned(q), turned(k), v);
   for (std::size_t i = 0; i < gates.size(); ++i) y[i] *= reference::activate(Activation::sigmoid, gates[i]);
   return reference::add(reference::linear(in, "o", y, rows, lora_of(t.form, c)), in.at("residual"));
 }
@@ -143,6 +163,75 @@ TEST_P(SelfAttentionLayer, IsTheReferenceWithItsGradients) {
   run.expect_near(dx.values(), t.wants_dx ? complex_step(reference, run.in, "x", dy.values()) : before, 12,
                   "dx");
   run.expect_gradients(reference, dy.values(), 12);
+}
+
+// A layer that borrows keys and values, and the layer that lends them: gradients flow to the lender from
+// both.
+class BorrowedKeys : public testing::TestWithParam<DType> {};
+INSTANTIATE_TEST_SUITE_P(Types, BorrowedKeys, kTypes, name_of_type);
+
+TEST_P(BorrowedKeys, AreThoseOfTheLenderWithAllGradients) {
+  const DType dtype = GetParam();
+  const Case t{"", kTrained, {4, 2, kHead}, {0, 3, 9}, 0, true, true, true, false, false, true};
+  const std::int64_t rows = t.starts.back(), queries = t.heads.query * kHead;
+  const Shape keys{rows, t.heads.key_value * kHead};
+  LayerRun run(dtype);
+  SelfAttention lender = make(t, dtype), borrower;
+  lender.lends = 0;
+  borrower.borrows = 0;
+  borrower.q_proj = linear("other_q", kWidth, queries, t.form, dtype);
+  borrower.o_proj = linear("other_o", queries, kWidth, t.form, dtype);
+  borrower.heads = t.heads;
+  borrower.scale = 0.4f;
+  borrower.window = 2;
+  run.bind(lender);
+  run.bind(borrower);
+  Matrix &x = run.input(rows, kWidth, "x"), &above = run.input(rows, kWidth, "above");
+  Matrix &y = run.matrix(rows, kWidth, "y"), &other = run.matrix(rows, kWidth, "other"),
+         &dy = run.matrix(rows, kWidth, "dy"), &dother = run.matrix(rows, kWidth, "dother"),
+         &dx = run.matrix(rows, kWidth, "dx");
+  const Angles angles(t.starts);
+  Positions positions{as_vector(angles.rows), angles.cos, angles.sin, t.starts};
+  const auto take = [&](DType type) {
+    const Tensor all = run.c.saved.take(keys, type);
+    run.c.ops.run(op::Fill{all, 0});
+    return all;
+  };
+  const LentKeys lent[] = {{take(dtype), take(dtype), take(DType::f32), take(DType::f32)}};
+  positions.lent = lent;
+  const auto of_lender = lender.forward(run.c, y, x, {}, positions);
+  const auto of_borrower = borrower.forward(run.c, other, above, {}, positions);
+  borrower.backward(run.c, {}, dother, above, of_borrower, positions);
+  lender.backward(run.c, dx, dy, x, of_lender, positions);
+
+  const auto reference = [&]<class V>(const Named<V>& in) {
+    const auto project = [&](const char* name, const char* of) {
+      return reference::linear(in, name, in.at(of), std::size_t(rows), lora_of(t.form, run.c));
+    };
+    const auto turned = [&](const Values<V>& values) { return angles.rotate(values); };
+    const auto normed = [&](const Values<V>& values, const char* name) {
+      return reference::rms_norm(values, in.at(name), kEps);
+    };
+    const Values<V> k = turned(normed(project("k", "x"), "k_norm.weight")),
+                    v = reference::rms_norm(project("v", "x"), Values<V>(kHead, V(1)), kEps);
+    Values<V> own, borrowed, lse;
+    reference::Attention{t.heads, t.starts, true, 0, double(0.6f)}.forward(
+        own, lse, turned(normed(project("q", "x"), "q_norm.weight")), k, v);
+    reference::Attention{t.heads, t.starts, true, 2, double(0.4f)}.forward(
+        borrowed, lse, turned(project("other_q", "above")), k, v);
+    const auto out = [&](const char* name, const Values<V>& values) {
+      return reference::linear(in, name, values, std::size_t(rows), lora_of(t.form, run.c));
+    };
+    Values<V> all = out("o", own);
+    for (const V& value : out("other_o", borrowed)) all.push_back(value);
+    return all;
+  };
+  Values<double> got = y.values(), d = dy.values();
+  for (const double value : other.values()) got.push_back(value);
+  for (const double value : dother.values()) d.push_back(value);
+  run.expect_near(got, reference(run.in), 8, "y");
+  run.expect_near(dx.values(), complex_step(reference, run.in, "x", d), 16, "dx");
+  run.expect_gradients(reference, d, 16);
 }
 
 }  // namespace

@@ -1,0 +1,13 @@
+// Keys and values that a layer lends to later layers, which make none of their own. They last for a pass, also
+// where blocks keep only their inputs and run again.
+#pragma once
+#include "engine/core/tensor.h"
+
+namespace ft {
+
+struct LentKeys {
+  Tensor k, v;    // (rows, KV D); keys are rotated
+  Tensor dk, dv;  // (rows, KV D) f32: sums of the borrowers' gradients; empty in passes without a backward
+};
+
+}  // namespace ft
