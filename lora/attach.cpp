@@ -16,6 +16,8 @@
 namespace ft::lora {
 namespace {
 
+constexpr const char* kNested = "language_model.";  // in names of models with images
+
 std::string join(const auto& names) {
   std::string out;
   for (const auto& n : names) out += (out.empty() ? "" : " ") + printable(n);
@@ -49,11 +51,11 @@ class Chooser {
   bool wants(const Linear& l, bool router = false) {
     return wants(l.name, l.name != origin_.head && !router);
   }
-  // all_linear: whether "all-linear" includes this module.
+  // all_linear: whether "all-linear" includes this module. Names inside a larger model are accepted too.
   bool wants(const std::string& module, bool all_linear) {
-    const std::string name = in_peft(module);
-    const bool target = all_linear_ ? all_linear : targets_->matches(name);
-    if (!target || (excluded_ && excluded_->matches(name))) return false;
+    const std::string name = in_peft(module), nested = nested_name(name, kNested);
+    const bool target = all_linear_ ? all_linear : targets_->matches(name) || targets_->matches(nested);
+    if (!target || (excluded_ && (excluded_->matches(name) || excluded_->matches(nested)))) return false;
     return in_layers(name);
   }
 
@@ -73,9 +75,10 @@ class Chooser {
     std::int64_t r;
     float scale;
   };
-  Form form(const std::string& name) {
+  Form form(const std::string& of) {
     const Exit exit = origin_.exit;
-    adapted_.insert(name);
+    adapted_.insert(of);
+    const std::string name = nested_name(of, origin_.nested);
     const auto r =
         pattern_value(config_.rank_pattern, name, setting("rank_pattern"), exit).value_or(config_.r);
     const auto alpha = pattern_value(config_.alpha_pattern, name, setting("alpha_pattern"), exit)
@@ -286,12 +289,16 @@ void adapt_embedding(Model& model, Chooser& chooser, const LoraConfig& config, D
   model.visit(each);
 }
 
+bool is_buffer(const Parameter& p, const std::vector<std::string>& buffers) {
+  return std::ranges::any_of(buffers, [&](const std::string& end) { return p.name.ends_with(end); });
+}
+
 // Marks all modules whose names end with an entry, even within a part of a name, as PEFT does: "norm" matches
 // input_layernorm too.
 void mark_modules_to_save(Model& model, const std::vector<std::string>& modules, const Origin& origin) {
   std::set<std::string> unused(modules.begin(), modules.end());
   EachParameter each([&](Parameter& p) {
-    if (p.name.starts_with(kPeftPrefix)) return;
+    if (p.name.starts_with(kPeftPrefix) || is_buffer(p, origin.buffers)) return;
     for (const std::string& m : modules)
       if (any_module(in_peft(p.name), [&](std::string_view name) { return name.ends_with(m); })) {
         p.trainable = true;
@@ -333,6 +340,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   const std::vector<TrainedTokens> tokens = tokens_to_train(model, config, origin);
   Attached out;
   out.head = origin.head;
+  out.nested = origin.nested;
   Chooser chooser(config, origin);
   adapt_embedding(model, chooser, config, dtype, origin, whole, out);
   std::set<const Linear*> single, routers;  // linears of single experts; routers of layers with experts
@@ -341,7 +349,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
     for (ExpertPart& part : adapt_experts(m, ranks, dtype)) out.experts.push_back(std::move(part));
     for (const Expert& e : m.experts)
       for (const Linear* l : {&e.gate_proj, &e.up_proj, &e.down_proj}) single.insert(l);
-    routers.insert(&m.gate);
+    if (!m.gate_is_linear) routers.insert(&m.gate);
   });
   model.visit(experts);
   EachLinear choose([&](Linear& l) {
@@ -406,8 +414,8 @@ void attach_again(Model& model, Attached& attached, const LoraConfig& config, DT
   model.visit(each);
 }
 
-void train_all(Model& model) {
-  EachParameter each([](Parameter& p) { p.trainable = true; });
+void train_all(Model& model, const std::vector<std::string>& buffers) {
+  EachParameter each([&](Parameter& p) { p.trainable = !is_buffer(p, buffers); });
   model.visit(each);
 }
 

@@ -36,6 +36,7 @@ struct Attached {
   EmbeddingLora* embedding = nullptr;  // null: none
   std::string embedding_module;        // the embedding's module, if `embedding` is set
   bool tied_lora = false;              // the head uses `embedding` too
+  std::string nested;                  // see Origin
   // Beginning of the model's names, such as "model.", that PEFT's names lack: its model has no head there.
   std::string bare{};
   std::vector<std::string> warnings;  // about settings without effect
@@ -51,7 +52,11 @@ struct Origin {
   bool single_experts = false;  // targets may be Linears of single experts, as with transformers 4
   std::string head = "lm_head", embedding = "model.embed_tokens";  // their names in the model
   bool tied_head = false;                                          // head and embedding share the table
-  bool one_embedding = true;  // false: encoder and decoder have separate embedding modules
+  std::vector<std::string> buffers = {};  // ends of names of parameters that modules_to_save never trains
+  bool one_embedding = true;              // false: encoder and decoder have separate embedding modules
+  // Part of PEFT's names after "model.", if PEFT adapts a larger model that has this one inside it:
+  // "language_model."; empty: none.
+  std::string nested = {};
 };
 
 // Freezes all parameters, attaches adapters that compute in the given dtype, and marks the other trained
@@ -62,7 +67,7 @@ Attached attach(Model&, const LoraConfig&, DType, const Origin&);
 // no longer names loses its adapter.
 void attach_again(Model&, Attached&, const LoraConfig&, DType, const Origin&);
 
-// Full fine-tuning: makes all parameters trainable.
-void train_all(Model&);
+// Full fine-tuning: makes all parameters trainable but those whose names end so.
+void train_all(Model&, const std::vector<std::string>& buffers = {});
 
 }  // namespace ft::lora

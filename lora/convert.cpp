@@ -5,7 +5,7 @@
 
 #include "engine/files/file.h"
 #include "engine/files/safetensors/safetensors_write.h"
-#include "lora/peft_config.h"
+#include "lora/peft.h"
 
 namespace ft::lora {
 namespace {
@@ -22,8 +22,8 @@ class Doubled {
   Doubled(const SafetensorsFile& from, const Attached& attached, const FirstFactors& first)
       : from_(from), first_(first) {
     for (std::size_t i = 0; i < attached.adapters.size(); ++i) {
-      factors_[attached.adapters[i]->a.name] = {i, true};
-      factors_[attached.adapters[i]->b.name] = {i, false};
+      factors_[peft_name(attached.adapters[i]->a, attached)] = {i, true};
+      factors_[peft_name(attached.adapters[i]->b, attached)] = {i, false};
     }
   }
 
@@ -143,8 +143,8 @@ void repeat_for_head(const std::string& folder, const Attached& attached, const 
   std::vector<Repeated> more;
   if (!table.empty()) more.push_back({head + ".weight", table, false});
   if (attached.tied_lora) {
-    more.push_back({head + ".lora_A.weight", attached.embedding->b.name, true});
-    more.push_back({head + ".lora_B.weight", attached.embedding->a.name, true});
+    more.push_back({head + ".lora_A.weight", peft_name(attached.embedding->b, attached), true});
+    more.push_back({head + ".lora_B.weight", peft_name(attached.embedding->a, attached), true});
   }
   if (more.empty()) return;
   const std::string file = join_path(folder, "adapter_model.safetensors");

@@ -26,11 +26,8 @@ std::string without(const std::string& part, const std::string& name) {
 // Appends the names in an adapter of a model with images, which has the text model inside it, and those in
 // one of a model without a head, whose names are shorter.
 std::vector<std::string> with_nested(std::vector<std::string> names) {
-  const std::string model = std::string(kPeftPrefix) + "model.";
   const std::size_t own = names.size();
-  for (std::size_t i = 0; i < own; ++i)
-    if (names[i].starts_with(model))
-      names.push_back(model + "language_model." + names[i].substr(model.size()));
+  for (std::size_t i = 0; i < own; ++i) names.push_back(nested_name(names[i], "language_model."));
   for (std::size_t i = 0; i < own; ++i)
     for (const char* outer : {"model.", "transformer.", "gpt_neox."})
       if (std::string bare = without(outer, names[i]); bare != names[i]) names.push_back(std::move(bare));
@@ -206,9 +203,12 @@ void AdapterFolder::expect_frozen(const StoredTensor& t, const Attached& attache
 }
 
 std::string peft_name(const Parameter& p, const Attached& attached) {
-  if (p.name.starts_with(kPeftPrefix)) return without(attached.bare, p.name);
+  const auto stored = [&](const std::string& name) {
+    return without(attached.bare, nested_name(name, attached.nested));
+  };
+  if (p.name.starts_with(kPeftPrefix)) return stored(p.name);
   const std::string module = module_of(p.name), last = p.name.substr(module.size()),
-                    name = without(attached.bare, kPeftPrefix + in_peft(module));
+                    name = stored(kPeftPrefix + in_peft(module));
   if (below_tokens(p, attached)) return name + kBelowTokens;
   return name + (is_adapted(module, attached) ? ".base_layer" : "") + last;
 }

@@ -127,6 +127,13 @@ std::string in_peft(const std::string& name) {
   return head ? "lm_head" + name.substr(kNeoXHead.size()) : name;
 }
 
+std::string nested_name(const std::string& name, const std::string& nested) {
+  constexpr std::string_view kModel = "model.";
+  const std::size_t at = name.starts_with(kPeftPrefix) ? std::string_view(kPeftPrefix).size() : 0;
+  if (nested.empty() || name.compare(at, kModel.size(), kModel) != 0) return name;
+  return name.substr(0, at + kModel.size()) + nested + name.substr(at + kModel.size());
+}
+
 AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   const JsonObject j = JsonObject::read(path, {.exit = exit});
   if (j.text("peft_type") != "LORA") j.refuse("peft_type", "LORA");
@@ -176,6 +183,26 @@ AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   return result;
 }
 
+namespace {
+
+// Returns target_modules that match modules of the text model alone: PEFT would otherwise look for a list's
+// names in the other parts of the larger model too. Complete names and expressions stay.
+Json only_inside(const Json& targets, const std::string& nested) {
+  if (!targets.is_array()) return targets;
+  std::string names;
+  for (const Json& t : targets) {
+    const auto name = t.get<std::string>();
+    if (name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") !=
+        name.npos)
+      return targets;
+    names += (names.empty() ? "" : "|") + name;
+  }
+  if (names.empty()) return targets;
+  return "(.*\\.)?" + nested.substr(0, nested.size() - 1) + "\\.(.*\\.)?(" + names + ")";
+}
+
+}  // namespace
+
 std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                                 const std::string& base_model) {
   auto number = [](double v) {
@@ -192,6 +219,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
     }
     targets = names;
   }
+  if (!attached.nested.empty()) targets = only_inside(targets, attached.nested);
   Json ranks = Json::object(), alphas = Json::object();
   for (const auto& [k, v] : c.rank_pattern) ranks[k] = v;
   for (const auto& [k, v] : c.alpha_pattern) alphas[k] = number(v);

@@ -12,6 +12,9 @@ namespace ft::lora {
 // Returns the name of a module or parameter in PEFT and its settings, which is transformers' name in memory:
 // GPT-NeoX's head is embed_out in the model's files and lm_head in memory.
 std::string in_peft(const std::string& name);
+// Returns the name of a module or parameter inside a larger model: model.layers.0 with "language_model."
+// becomes model.language_model.layers.0. Also with PEFT's prefix before it.
+std::string nested_name(const std::string& name, const std::string& nested);
 
 struct AdapterConfig {
   LoraConfig lora;

@@ -31,20 +31,27 @@ struct ModelInfo {
   // The head of transformers' *ForTokenClassification; empty: there is no such model.
   std::string token_classifier;
   std::vector<std::string> never_quantized;  // linears that QLoRA does not quantize
+  std::vector<std::string> buffers;          // ends of names of parameters that are never trained
   std::string fp16_warning;                  // reason against training in float16; empty: none known
 
   // embedding: the embedding table's name in the files. embedding_copies: other names under which the files
   // may repeat it. head: the head's linear. head_scale multiplies the states before the head.
   std::string embedding = "model.embed_tokens.weight", head = "lm_head";
   std::vector<std::string> embedding_copies;
-  StoredNames stored;          // how names in files may differ
-  std::int64_t positions = 0;  // length limit of a sequence in tokens; 0: no limit
+  StoredNames stored;           // how names in files may differ
+  bool stacks_experts = false;  // files are written with the stacks of `stored`
+  std::int64_t positions = 0;   // length limit of a sequence in tokens; 0: no limit
   bool tied_head = false;
   bool two_tables = false;   // config.json says the head shares the table, but the files hold two
   bool router_loss = false;  // training adds the routers' loss for uneven use of experts
   float head_scale = 1;
   float norm_offset = 0;  // added by norms to their weights
-  std::string note;       // about the model, for people; empty: none
+  // Another table with a row for each token, which keeps the vocabulary from growing; empty: there is none.
+  std::string other_table;
+  std::string note;  // about the model, for people; empty: none
+  // PEFT adapts the larger model in the files: the part of its names before the text model's own,
+  // "language_model."; empty: PEFT adapts the text model alone.
+  std::string peft_nested;
   std::string head_weight() const { return head + ".weight"; }
 };
 

@@ -19,6 +19,10 @@ std::int64_t vocabulary_size(const RunConfig& config, std::int64_t own) {
 }
 
 void resize_vocabulary(MadeModel& made, std::int64_t rows) {
+  if (!made.info.other_table.empty())
+    throw UserError(Exit::config, str("data.new_tokens: ", made.info.other_table,
+                                      " has rows for the model's own tokens only; leave out new tokens and "
+                                      "model.resize_token_embeddings_to_multiple_of"));
   const std::vector<std::string> names = weights_by_token(made.info);
   const auto has = [&](const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();

@@ -150,13 +150,11 @@ class AdapterFiles final : public ModelFiles {
 
 class WholeModelFiles final : public ModelFiles {
  public:
-  explicit WholeModelFiles(const BuiltModel& b) : built_(b) {}
+  explicit WholeModelFiles(const BuiltModel& b) : built_(b), stacks_(stacks(DType::f32)) {}
   void create(const std::string& folder, bool exact) override {
     const DType dtype = exact ? DType::f32 : built_.dtype;
-    std::vector<TensorSpec> specs;
-    EachParameter each([&](Parameter& p) { specs.push_back({p.name, dtype, p.whole_shape()}); });
-    built_.model().visit(each);
-    write_shards(folder, "model", specs, {});
+    write_shards(folder, "model", stacks(dtype).tensors(), {});
+    copy_buffers(folder);
     Json tied = Json::parse(config_with_dtype(model_config(built_), dtype, built_.rows()));
     write_tying(tied, built_.made.info);
     std::string config = json_text(tied) + "\n";
@@ -171,19 +169,50 @@ class WholeModelFiles final : public ModelFiles {
     built_.model().visit(each);
     return all * size_of(exact ? DType::f32 : built_.dtype);
   }
-  std::string name_of(const Parameter& p) const override { return p.name; }
+  std::string name_of(const Parameter& p) const override { return stacks_.place_of(p.name).tensor; }
+  std::int64_t first_of(const Parameter& p) const override { return stacks_.place_of(p.name).first; }
   ReadParameter read(const std::string& folder) override {
     auto files = std::make_shared<ModelFolder>(folder);
+    if (built_.made.info.stacks_experts) files->name_as({.stacks = built_.made.info.stored.stacks});
     EachParameter each([&](Parameter& p) { files->expect(p.name, p.whole_shape()); });
     built_.model().visit(each);
     return [files](const Parameter& p, Tensor y, std::int64_t first) { files->read(p.name, y, first); };
   }
 
  private:
+  Stacks stacks(DType dtype) const {
+    std::vector<TensorSpec> specs;
+    EachParameter each([&](Parameter& p) { specs.push_back({p.name, dtype, p.whole_shape()}); });
+    built_.model().visit(each);
+    return file_stacks(specs, built_.made.info);
+  }
+  // Copies the parameters that are never trained, which no store writes.
+  void copy_buffers(const std::string& folder) const {
+    const auto& buffers = built_.made.info.buffers;
+    if (buffers.empty()) return;
+    SafetensorsFiller filler(folder);
+    EachParameter each([&](Parameter& p) {
+      if (p.trainable ||
+          std::ranges::none_of(buffers, [&](const std::string& end) { return p.name.ends_with(end); }))
+        return;
+      std::vector<float> values(static_cast<std::size_t>(p.whole_shape().numel()));
+      const Tensor all(reinterpret_cast<std::byte*>(values.data()), DType::f32, {std::ssize(values)});
+      built_.base->read(p.stored_name(), all);
+      filler.write(p.name, 0, all);
+    });
+    built_.model().visit(each);
+    filler.sync();
+  }
+
   const BuiltModel& built_;
+  const Stacks stacks_;
 };
 
 }  // namespace
+
+Stacks file_stacks(const std::vector<TensorSpec>& tensors, const ModelInfo& info) {
+  return {tensors, info.stacks_experts ? info.stored.stacks : std::vector<StoredStack>{}};
+}
 
 std::unique_ptr<ModelFiles> make_model_files(const BuiltModel& b) {
   if (b.lora) return std::make_unique<AdapterFiles>(b);

@@ -7,11 +7,15 @@
 
 #include "app/assembly/built_model.h"
 #include "engine/files/json.h"
+#include "engine/files/safetensors/stacks.h"
 #include "engine/train/checkpoint.h"
 
 namespace ft {
 
 std::unique_ptr<ModelFiles> make_model_files(const BuiltModel&);
+
+// Returns the tensors of a complete model as its family's files have them.
+Stacks file_stacks(const std::vector<TensorSpec>&, const ModelInfo&);
 
 // Returns config.json of `folder` as text, with the weights' dtype set under the key that the file uses.
 // `rows`: the size of an enlarged vocabulary.

@@ -92,7 +92,8 @@ double bytes_of(const std::vector<TensorSpec>& tensors) {
 }
 
 // Writes the values into the folder's files, tensor by tensor.
-void fill(const std::string& folder, RandomWeights& weights, const Stored& four_bit, Working& working) {
+void fill(const std::string& folder, RandomWeights& weights, const Stacks& stacks, const Stored& four_bit,
+          Working& working) {
   SafetensorsFiller files(folder);
   double done = 0;
   for (const auto& [name, shape] : weights.tensors()) {
@@ -100,7 +101,8 @@ void fill(const std::string& folder, RandomWeights& weights, const Stored& four_
     done += static_cast<double>(shape.numel());
     const Tensor values = weights(name, shape);
     if (const auto at = four_bit.find(name); at == four_bit.end()) {
-      files.write(name, 0, values);
+      const Stacks::Place place = stacks.place_of(name);
+      files.write(place.tensor, place.first, values);
     } else {
       const StoredFourBit& s = at->second;
       FourBitData data = quantize(shape.numel(), s.dtype, s.form, [&](const Tensor& to, std::int64_t first) {
@@ -137,12 +139,13 @@ Exit init(const InitArgs& args) {
   RandomWeights weights(made, static_cast<std::uint64_t>(args.seed),
                         config.integer_or("pad_token_id", -1, -1));
   const Stored four_bit = four_bit_weights(made, args, weights, dtype);
-  const std::vector<TensorSpec> tensors = files_tensors(weights, four_bit, dtype);
+  const Stacks stacks = file_stacks(files_tensors(weights, four_bit, dtype), made.info);
+  const std::vector<TensorSpec>& tensors = stacks.tensors();
   StagedFolder folder(new_folder(args.output, bytes_of(tensors)).string());
   Screen screen(Screen::standard_error());
   Working working(screen, "writing " + printable(args.output));
   const WrittenFiles written = write_shards(folder.path(), "model", tensors, {});
-  fill(folder.path(), weights, four_bit, working);
+  fill(folder.path(), weights, stacks, four_bit, working);
   write_config(file, folder.path() + "/config.json", made.info, dtype, four_bit);
   const std::string beside = folder_of(file.string());
   copy_companions(beside, beside, folder.path());

@@ -90,6 +90,17 @@ void check_merged(const MergeArgs& args, const std::string& folder, const BuiltM
                         d.largest));
 }
 
+// Returns the merged tensor, whose parts may be the matrices of several experts; then in `values`.
+Tensor merged(Merger& merger, const std::vector<TensorSpec>& parts, std::vector<float>& values) {
+  if (parts.size() == 1) return merger(parts[0]);
+  values.clear();
+  for (const TensorSpec& part : parts) {
+    const Tensor own = merger(part);
+    values.insert(values.end(), own.as<float>(), own.as<float>() + own.numel());
+  }
+  return {reinterpret_cast<std::byte*>(values.data()), DType::f32, {std::ssize(values)}};
+}
+
 }  // namespace
 
 Exit merge(const MergeArgs& args) {
@@ -101,14 +112,16 @@ Exit merge(const MergeArgs& args) {
   show_warnings(screen, built);
   OutputFolder output(args.output, args.overwrite, {args.model, args.adapter});
   Merger merger(built);
-  const std::vector<TensorSpec> specs = merger.specs(dtype);
+  const Stacks stacks = file_stacks(merger.specs(dtype), built.made.info);
+  const std::vector<TensorSpec>& specs = stacks.tensors();
   WrittenFiles written;
   {
     Working working(screen, "merging", "tensors");
     std::int64_t done = 0;
+    std::vector<float> values;
     written = write_shards(output.path(), "model", specs, [&](const TensorSpec& spec) {
       working(done++, static_cast<std::int64_t>(specs.size()));
-      return merger(spec);
+      return merged(merger, stacks.parts_of(spec.name), values);
     });
   }
   write_config(output.path(), built, dtype, merger.unties());

@@ -48,12 +48,12 @@ void read_mean(const SafetensorsFile& file, const StoredTensor& t, const Tensor&
 }
 
 // Writes a parameter's values, or a state of it, from this rank's element `first` on, to their places in the
-// complete tensor.
+// complete tensor, which begins at element `begins` of the tensor in the files.
 void write(SafetensorsFiller& filler, const std::string& name, const Parameter& p, std::int64_t first,
-           HostPieces& pieces, const Tensor& values) {
+           HostPieces& pieces, const Tensor& values, std::int64_t begins = 0) {
   pieces.out_of(values, [&](const Tensor& piece, std::int64_t begin) {
     each_piece(p, first + begin, piece.numel(), [&](std::int64_t here, std::int64_t at, std::int64_t n) {
-      filler.write(name, at, piece.elements(here - first - begin, n));
+      filler.write(name, begins + at, piece.elements(here - first - begin, n));
     });
   });
 }
@@ -207,7 +207,8 @@ void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles&
   store.parts().each_part(
       [&](const Slice& s, HostPieces& pieces) {
         const Tensor& weights = content == Content::average ? s.states.back() : s.master;
-        write(filler, files.name_of(*s.parameter), *s.parameter, s.first, pieces, weights);
+        write(filler, files.name_of(*s.parameter), *s.parameter, s.first, pieces, weights,
+              files.first_of(*s.parameter));
         if (content == Content::weights || content == Content::average) return;
         write_states(filler, store, s, pieces);
         if (content == Content::with_gradients)

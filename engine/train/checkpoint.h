@@ -59,6 +59,8 @@ class ModelFiles {
   virtual void create(const std::string& folder, bool exact) = 0;
   virtual std::int64_t bytes(bool exact) const = 0;         // size of the weights
   virtual std::string name_of(const Parameter&) const = 0;  // name in the files
+  // Number of the parameter's first element in the tensor of that name.
+  virtual std::int64_t first_of(const Parameter&) const { return 0; }
   // Finishes the created and filled files as a result, on rank 0.
   virtual void complete(const std::string& /*folder*/) {}
   // Reads the files of create(exact). Throws UserError (checkpoint) if they do not fit the model.
