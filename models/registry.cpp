@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/gemma/family.h"
+#include "models/gemma4/family.h"
 #include "models/gpt2/family.h"
 #include "models/gpt_neox/family.h"
 #include "models/granite/family.h"
@@ -35,6 +36,9 @@ constexpr std::array kFamilies = {
     Entry{"gemma2", "Gemma2ForCausalLM", &gemma::kFamily, kScore},
     Entry{"gemma3_text", "Gemma3ForCausalLM", &gemma::kFamily},
     Entry{"phi3", "Phi3ForCausalLM", &phi3::kFamily, kScore},
+    Entry{"gemma4_text", "Gemma4ForCausalLM", &gemma4::kFamily},
+    Entry{"gemma4", "Gemma4ForCausalLM", &gemma4::kNested},
+    Entry{"phi3", "Phi3ForCausalLM", &phi3::kFamily},
     Entry{"granite", "GraniteForCausalLM", &granite::kFamily},
     Entry{"olmo2", "Olmo2ForCausalLM", &olmo2::kFamily},
     Entry{"smollm3", "SmolLM3ForCausalLM", &smollm3::kFamily, kScore},

@@ -158,6 +158,9 @@ std::vector<float> inverse_frequencies(const Rope& r, std::int64_t length) {
       case Rope::Type::linear:
         out.push_back(inv / static_cast<float>(r.factor));
         break;
+      case Rope::Type::proportional:
+        out.push_back(i < r.turning ? inv / static_cast<float>(r.factor) : 0);
+        break;
       case Rope::Type::llama3:
         out.push_back(llama3(r, inv));
         break;

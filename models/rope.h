@@ -11,7 +11,15 @@ namespace ft {
 
 // Settings of rotary positions, including the kind of stretching beyond the trained length.
 struct Rope {
-  enum class Type : std::uint8_t { normal, linear, dynamic, llama3, yarn, longrope } type = Type::normal;
+  enum class Type : std::uint8_t {
+    normal,
+    linear,
+    dynamic,
+    llama3,
+    yarn,
+    longrope,
+    proportional
+  } type = Type::normal;
   std::int64_t head_dim = 0, max_position = 0;  // head_dim is R, the number of rotated columns
   double theta = 10000;
   double factor = 1;
@@ -20,6 +28,7 @@ struct Rope {
   double beta_fast = 32, beta_slow = 1;              // yarn
   double attention_factor = 1;                       // yarn, longrope: multiplies cos and sin
   bool truncate = true;                              // yarn: round the ramp's bounds to whole dimensions
+  std::int64_t turning = 0;                          // proportional: pairs that rotate, the first ones
   // longrope, divisors of the frequencies (R / 2): for up to original_max_position tokens, and for longer
   // sequences.
   std::vector<double> short_factors = {}, long_factors = {};

@@ -73,8 +73,8 @@ Config read_config(const std::string& config_json) {
   return c;
 }
 
-float embedding_scale(const Config& c, DType dtype) {
-  const float scale = std::sqrt(static_cast<float>(c.hidden_size));
+float embedding_scale(std::int64_t width, DType dtype) {
+  const float scale = std::sqrt(static_cast<float>(width));
   const auto rounded = [&](auto t) {
     from_float(t, scale);
     return to_float(t);

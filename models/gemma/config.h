@@ -15,7 +15,7 @@ struct Config : decoder::Config {
 // Throws UserError (input) with the file and the key if a key is missing, wrong or not supported.
 Config read_config(const std::string& config_json);
 
-// Returns sqrt(hidden_size), rounded to the dtype of the computation.
-float embedding_scale(const Config&, DType);
+// Returns sqrt(width), rounded to the dtype of the computation.
+float embedding_scale(std::int64_t width, DType);
 
 }  // namespace ft::gemma

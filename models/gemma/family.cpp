@@ -12,7 +12,7 @@ MadeModel make(const std::string& config_json, DType dtype) {
   const Config c = read_config(config_json);
   const std::int64_t C = c.hidden_size;
   CausalLm::Parts p = decoder::make_parts(c, dtype);
-  p.embedding.scale = embedding_scale(c, dtype);
+  p.embedding.scale = embedding_scale(C, dtype);
   p.head.cap = c.logit_cap;
   if (c.local_rope) p.positions.local = make_rotary(*c.local_rope);
   for (std::int64_t i = 0; i < c.num_hidden_layers; ++i) {

@@ -155,6 +155,82 @@ TEST(FamilyConfigs, Qwen35) {
   EXPECT_NE(made(whole).info.note.find("vision tower"), std::string::npos);
 }
 
+// The large dense kind, the small kind and the mixture; files of both generations of transformers, alone and
+// inside a larger model.
+TEST(FamilyConfigs, Gemma4) {
+  Json dense = base("gemma4_text");
+  dense.update({{"hidden_size_per_layer_input", 0},
+                {"attention_k_eq_v", true},
+                {"num_global_key_value_heads", 1},
+                {"layer_types", {"sliding_attention", "sliding_attention"}}});
+  const auto of_dense = tensors(dense);
+  EXPECT_EQ(of_dense.at("model.layers.0.self_attn.v_proj.weight"), (Shape{2 * 256, 32}));
+  EXPECT_EQ(of_dense.at("model.layers.1.self_attn.k_proj.weight"),
+            (Shape{512, 32}));  // the last layer is full
+  EXPECT_FALSE(of_dense.contains("model.layers.1.self_attn.v_proj.weight"));
+  EXPECT_EQ(of_dense.at("model.layers.1.layer_scalar"), (Shape{1}));
+  EXPECT_FALSE(of_dense.contains("lm_head.weight"));
+  Json five = dense;
+  for (const char* old : {"num_global_key_value_heads", "global_head_dim"}) five.erase(old);
+  five["per_layer_config"] = {{"1", {{"head_dim", 512}, {"num_key_value_heads", 1}}}};
+  EXPECT_EQ(tensors(five), of_dense);
+  const Json whole{{"model_type", "gemma4"}, {"text_config", dense}, {"vision_config", {{"depth", 1}}}};
+  EXPECT_EQ(tensors(whole), of_dense);
+  EXPECT_NE(made(whole).info.note.find("images"), std::string::npos);
+  EXPECT_TRUE(made(dense).info.note.empty());
+
+  Json small = base("gemma4_text");
+  small.update(
+      {{"num_hidden_layers", 4},
+       {"layer_types", {"sliding_attention", "full_attention", "sliding_attention", "full_attention"}},
+       {"num_kv_shared_layers", 2},
+       {"use_double_wide_mlp", true},
+       {"vocab_size_per_layer_input", 40}});
+  const auto of_small = tensors(small);
+  EXPECT_EQ(of_small.at("model.embed_tokens_per_layer.weight"), (Shape{40, 4 * 256}));
+  EXPECT_EQ(of_small.at("model.per_layer_model_projection.weight"), (Shape{4 * 256, 32}));
+  EXPECT_EQ(of_small.at("model.layers.3.per_layer_projection.weight"), (Shape{32, 256}));
+  EXPECT_EQ(of_small.at("model.layers.2.mlp.up_proj.weight"), (Shape{96, 32}));
+  EXPECT_FALSE(of_small.contains("model.layers.2.self_attn.k_proj.weight"));
+  EXPECT_EQ(of_small.at("model.layers.3.self_attn.q_proj.weight"), (Shape{4 * 512, 32}));
+
+  dense.update(
+      {{"enable_moe_block", true}, {"num_experts", 3}, {"top_k_experts", 2}, {"moe_intermediate_size", 10}});
+  const auto of_mixture = tensors(dense);
+  EXPECT_EQ(of_mixture.at("model.layers.0.experts.2.up_proj.weight"), (Shape{10, 32}));
+  EXPECT_EQ(of_mixture.at("model.layers.0.router.scale"), (Shape{32}));
+  EXPECT_EQ(of_mixture.at("model.layers.0.router.per_expert_scale"), (Shape{3}));
+  EXPECT_EQ(of_mixture.at("model.layers.0.mlp.up_proj.weight"), (Shape{48, 32}));
+}
+
+TEST(FamilyConfigs, Gemma4IsRefusedWhereItIsNotWhole) {
+  const auto refused = [](Json change) {
+    change["vocab_size_per_layer_input"] = 40;
+    return refusal("gemma4_text", change);
+  };
+  EXPECT_EQ(refused({{"num_kv_shared_layers", 2}}),
+            "3 config.json: num_kv_shared_layers must be below num_hidden_layers (2), is 2");
+  EXPECT_EQ(refused({{"num_kv_shared_layers", 1}}),
+            "3 config.json: num_kv_shared_layers must be lower: layer 1 is to use the keys of an earlier "
+            "full_attention layer, and there is none, is 1");
+  EXPECT_EQ(refused({{"use_bidirectional_attention", "all"}}),
+            "3 config.json: use_bidirectional_attention must be vision or null: ft trains causal models, is "
+            "\"all\"");
+  EXPECT_EQ(refused({{"per_layer_config", {{"7", {{"head_dim", 8}}}}}}),
+            "3 config.json: per_layer_config.7 must be named after a layer below 2, is an object of 1 key");
+  EXPECT_EQ(
+      refused({{"per_layer_config", {{"0", {{"sliding_window", 8}}}}}}),
+      "3 config.json: per_layer_config.0.sliding_window must be the same for all layers: ft reads head_dim "
+      "and num_key_value_heads of a layer, is 8");
+  EXPECT_EQ(refused({{"rope_parameters", {{"full_attention", {{"rope_type", "yarn"}}}}}}),
+            "3 config.json: rope_parameters.full_attention.rope_type must be default or proportional, is "
+            "\"yarn\"");
+  EXPECT_EQ(refused({{"enable_moe_block", true}, {"num_experts", 2}, {"top_k_experts", 3}}),
+            "3 config.json: top_k_experts must be at most num_experts (2), is 3");
+  EXPECT_EQ(refusal("gemma4_text", Json::object()),
+            "3 config.json: has no vocab_size_per_layer_input; it must be vocab_size (40)");
+}
+
 TEST(FamilyConfigs, UnsupportedKeysAreRefusedByName) {
   EXPECT_EQ(refusal("qwen3_5_text", {{"linear_num_value_heads", 24}}),
             "3 config.json: linear_num_value_heads must be a multiple of linear_num_key_heads (16), is 24");

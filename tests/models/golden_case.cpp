@@ -180,8 +180,9 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
     origin.embedding = made_.info.embedding.substr(0, made_.info.embedding.rfind('.'));
     attached_ = lora::attach(*made_.model, adapter_->config(), how.dtype, origin);
   } else {
-    lora::train_all(*made_.model);
+    lora::train_all(*made_.model, made_.info.buffers);
   }
+  if (made_.info.stacks_experts) weights_.name_as(made_.info.stored);
   std::vector<Batch> all;
   for (const auto& samples : c.batches) all.insert(all.end(), samples.begin(), samples.end());
   PlanRequest request;

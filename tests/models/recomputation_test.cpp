@@ -55,7 +55,7 @@ float number(const std::string& name, std::int64_t i) {
 
 Result step(Ops& ops, Communicator& comm, const Kind& kind, const std::string& config, std::int64_t n) {
   MadeModel made = make_model(config, DType::f32);
-  lora::train_all(*made.model);
+  lora::train_all(*made.model, made.info.buffers);
   EachParameter freeze([&](Parameter& p) {
     for (int i = 0; i < kind.frozen; ++i)
       if (p.name.find("layers." + std::to_string(i) + ".") != p.name.npos) p.trainable = false;
@@ -144,12 +144,25 @@ TEST_P(Recomputation, ChangesMemoryAndNoBit) {
   EXPECT_LT(run(made.model->most_recompute()).taken, run(made.model->blocks()).taken);
 }
 
+// Six layers that borrow keys and values of the first five.
+Json gemma4() {
+  Json types = Json::array();
+  for (int i = 0; i < 11; ++i) types.push_back(i % 3 == 1 ? "full_attention" : "sliding_attention");
+  return {{"num_hidden_layers", 11},
+          {"layer_types", types},
+          {"num_kv_shared_layers", 6},
+          {"global_head_dim", 12},
+          {"per_layer_config", nullptr}};
+}
+
 const Json kLlama = {{"num_hidden_layers", 11}}, kT5 = {{"num_layers", 7}, {"num_decoder_layers", 9}};
 INSTANTIATE_TEST_SUITE_P(Models, Recomputation,
                          testing::Values(Kind{"llama", "llama", kLlama}, Kind{"t5", "t5", kT5},
                                          Kind{"llama_frozen_below", "llama", kLlama, 2},
                                          Kind{"llama_2_ranks_stage_3", "llama", kLlama, 0, 2, 3},
-                                         Kind{"t5_2_ranks_stage_3", "t5", kT5, 0, 2, 3}),
+                                         Kind{"t5_2_ranks_stage_3", "t5", kT5, 0, 2, 3},
+                                         Kind{"gemma4_e", "gemma4-e", gemma4()},
+                                         Kind{"gemma4_e_2_ranks_stage_3", "gemma4-e", gemma4(), 0, 2, 3}),
                          [](const auto& p) { return p.param.name; });
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Kind {
   Json change = Json::object();
   bool adapters = false;  // with dropout
   SequenceSharing by = SequenceSharing::ulysses;
+  double rounding = 1e-6;  // of a gradient, relative to its largest element
 };
 void PrintTo(const Kind& k, std::ostream* out) { *out << k.name; }
 
@@ -93,6 +94,7 @@ std::vector<Batch> with_sources(std::vector<Batch> all) {
 }
 
 float number(const std::string& name, std::int64_t i) {
+  if (name.ends_with(".layer_scalar")) return 1;  // else the stream fades, and with it the gradients
   const std::uint32_t bits = Random{5}.with(name).at(static_cast<std::uint64_t>(i))[0];
   return 0.2f * (static_cast<float>(bits) / 4294967296.0f - 0.5f);
 }
@@ -110,7 +112,7 @@ class SequenceParallel : public testing::TestWithParam<Kind> {
   MadeModel model() const {
     MadeModel made = make_model(folder_ / "config.json", DType::f32);
     if (!GetParam().adapters) {
-      lora::train_all(*made.model);
+      lora::train_all(*made.model, made.info.buffers);
       return made;
     }
     lora::LoraConfig config;
@@ -188,7 +190,7 @@ class SequenceParallel : public testing::TestWithParam<Kind> {
 };
 
 // Compares relative to the largest element of a parameter.
-void expect_near(const Named& got, const Named& want) {
+void expect_near(const Named& got, const Named& want, double rounding) {
   ASSERT_EQ(got.size(), want.size());
   for (const auto& [name, values] : want) {
     double most = 0, off = 0;
@@ -196,7 +198,7 @@ void expect_near(const Named& got, const Named& want) {
       most = std::max(most, std::abs(double{values[i]}));
       off = std::max(off, std::abs(double{values[i]} - got.at(name)[i]));
     }
-    EXPECT_LE(off, 1e-6 * most) << name;
+    EXPECT_LE(off, rounding * most) << name;
   }
 }
 
@@ -208,7 +210,7 @@ TEST_P(SequenceParallel, IsOneRanksTraining) {
       SCOPED_TRACE(str(sequence, " x ", data));
       const Result shared = run({.data = data, .sequence = sequence});
       EXPECT_NEAR(shared.loss, one.loss, 1e-6 * std::abs(one.loss));
-      expect_near(shared.gradients, one.gradients);
+      expect_near(shared.gradients, one.gradients, GetParam().rounding);
     }
 }
 
@@ -229,7 +231,7 @@ TEST_P(SequenceParallel, HasTheSameBitsAtEveryStageAndWithRecomputation) {
                second = run({.data = 2, .sequence = n, .stage = 1});
   EXPECT_EQ(second.loss, first.loss);
   EXPECT_EQ(second.gradients, first.gradients);
-  expect_near(first.gradients, want.gradients);
+  expect_near(first.gradients, want.gradients, GetParam().rounding);
 }
 
 TEST_P(SequenceParallel, TakesThePlannedMemory) {
@@ -264,11 +266,15 @@ TEST_P(SequenceParallel, SendsTheBytesOfTheFormula) {
   const bool neox = config.at("model_type") == "gpt_neox";  // its heads are not grouped
   const std::int64_t keys = neox ? heads : config.value("num_key_value_heads", heads),
                      width = config.value("head_dim", config.at("hidden_size").get<std::int64_t>() / heads);
+  const Json own = config.value("per_layer_config", Json::object());
+  std::int64_t columns = 0;  // of a head, in all layers
+  for (std::int64_t i = 0; i < layers; ++i)
+    columns += own.value(std::to_string(i), Json::object()).value("head_dim", width);
   for (const int n : GetParam().sizes) {
     const RowShare share{0, n, GetParam().by};
     const std::int64_t rows = share.rows_of(16), all = 2 * heads + 2 * std::max<std::int64_t>(keys, n);
     const std::int64_t values = share.runs() == 2 ? rows * (n - 1) * 2 * keys : rows * (n - 1) * all / n;
-    EXPECT_EQ(run({.sequence = n}).sent, layers * values * width * 4) << n;
+    EXPECT_EQ(run({.sequence = n}).sent, values * columns * 4) << n;
   }
 }
 
@@ -276,6 +282,7 @@ const Json kDropout = {{"attention_dropout", 0.3}, {"num_key_value_heads", 2}},
            kT5 = {{"num_heads", 4}, {"dropout_rate", 0.2}};
 const Kind kKinds[] = {{"llama", "llama", {2, 4}},
                        {"llama_gqa", "llama-gqa", {3}},
+                       {"gemma4_e", "gemma4-e", {2}, Json::object(), false, SequenceSharing::ulysses, 5e-6},
                        {"one_key_head", "llama", {2, 4}, {{"num_key_value_heads", 1}}},
                        {"window", "mistral-window", {2, 4}},
                        {"llama_dynamic", "llama-dynamic", {3}},
@@ -290,6 +297,7 @@ const Kind kKinds[] = {{"llama", "llama", {2, 4}},
 const Kind kRings[] = {
     {"llama_ring", "llama", {2, 3, 4}, Json::object(), false, SequenceSharing::ring},
     {"llama_gqa_ring", "llama-gqa", {2, 4}, Json::object(), false, SequenceSharing::ring},
+    {"gemma4_e_ring", "gemma4-e", {2, 3}, Json::object(), true, SequenceSharing::ring, 5e-6},
     {"window_ring", "mistral-window", {2, 3, 4}, Json::object(), false, SequenceSharing::ring},
     {"llama_dynamic_ring", "llama-dynamic", {2, 3}, Json::object(), false, SequenceSharing::ring},
     {"adapters_ring", "llama", {2, 4}, Json::object(), true, SequenceSharing::ring},

@@ -35,7 +35,7 @@ struct Case {
 
 // Returns true for families whose layers ranks cannot share yet.
 bool is_refused(const std::string& golden) {
-  for (const char* name : {"olmo", "mixtral", "qwen2-moe", "qwen3-moe", "qwen3-next", "qwen35"})
+  for (const char* name : {"olmo", "mixtral", "qwen2-moe", "qwen3-moe", "qwen3-next", "qwen35", "gemma4-"})
     if (golden.starts_with(name)) return true;
   return false;
 }
@@ -50,6 +50,8 @@ Json config_of(const GoldenCase& golden, const Case& s) {
   if (golden.name.starts_with("phi3") || golden.name.starts_with("gpt-neox"))
     set("hidden_size", 32);  // rotates as many columns of a head as with three heads
   set("num_key_value_heads", 2);
+  if (c.contains("per_layer_config"))
+    for (auto& [layer, own] : c["per_layer_config"].items()) own["num_key_value_heads"] = 2;
   for (const char* dropout : {"attention_dropout", "dropout_rate", "attn_pdrop", "dropout"})
     set(dropout, 0.2);
   if (s.method != Method::qlora) return c;
@@ -89,7 +91,7 @@ class Run {
       origin.head = made_.info.head;
       lora::attach(model, c, s.dtype, origin);
     } else {
-      lora::train_all(model);
+      lora::train_all(model, made_.info.buffers);
     }
     if (s.method == Method::qlora)
       four_bit_.emplace(model, lora::FourBitPlan{{.nested = s.nested}, {made_.info.head}, false}, &base_);

@@ -153,6 +153,43 @@ TEST_F(Init, Qwen35) {
   EXPECT_EQ(config["architectures"], Json({"Qwen3_5ForCausalLM"}));
 }
 
+// Gemma 4: experts of a layer in one tensor, layers' scalars of 1, no keys where a layer borrows them; twice
+// as wide an MLP there.
+TEST_F(Init, Gemma4) {
+  const Json text = small({{"model_type", "gemma4_text"},
+                           {"num_hidden_layers", 3},
+                           {"layer_types", {"full_attention", "sliding_attention", "full_attention"}},
+                           {"num_kv_shared_layers", 1},
+                           {"use_double_wide_mlp", true},
+                           {"num_key_value_heads", 2},
+                           {"head_dim", 4},
+                           {"global_head_dim", 8},
+                           {"hidden_size_per_layer_input", 6},
+                           {"vocab_size_per_layer_input", small()["vocab_size"]},
+                           {"enable_moe_block", true},
+                           {"num_experts", 3},
+                           {"top_k_experts", 2},
+                           {"moe_intermediate_size", 5}});
+  make({{"model_type", "gemma4"}, {"text_config", text}, {"vision_config", {{"depth", 1}}}}, "out");
+  const SafetensorsFile file = weights("out");
+  const auto shape = [&](const std::string& name) {
+    const StoredTensor* t = file.find(name);
+    return t ? t->shape : std::vector<std::int64_t>{};
+  };
+  using Sizes = std::vector<std::int64_t>;
+  EXPECT_EQ(shape("model.layers.1.experts.gate_up_proj"), (Sizes{3, 10, 8}));
+  EXPECT_EQ(shape("model.layers.1.experts.down_proj"), (Sizes{3, 8, 5}));
+  EXPECT_EQ(shape("model.layers.2.experts.0.gate_proj.weight"), Sizes{});
+  EXPECT_EQ(shape("model.layers.0.self_attn.k_proj.weight")[0], 16);
+  EXPECT_EQ(shape("model.layers.1.self_attn.k_proj.weight")[0], 8);
+  EXPECT_EQ(shape("model.layers.2.self_attn.k_proj.weight"), Sizes{});
+  EXPECT_EQ(shape("model.layers.2.mlp.up_proj.weight")[0], 2 * shape("model.layers.1.mlp.up_proj.weight")[0]);
+  for (const char* ones :
+       {"layer_scalar", "router.scale", "router.per_expert_scale", "input_layernorm.weight"})
+    for (const float v : values(file, std::string("model.layers.0.") + ones)) EXPECT_EQ(v, 1) << ones;
+  EXPECT_EQ(read_json(folder / "out/config.json")["model_type"], "gemma4_text");
+}
+
 // Every matrix has the mean, deviation and tails of a normal distribution; no two matrices are equal.
 TEST_F(Init, MatricesAreNormal) {
   make(small({{"vocab_size", 1001},
@@ -272,7 +309,8 @@ TEST_F(Init, KindsAreNamed) {
   EXPECT_EQ(
       refused({{"model_type", "falcon"}}),
       "3 config.json: falcon models are not supported; supported are llama, mistral, qwen2, qwen3, gemma2, "
-      "gemma3_text, phi3, granite, olmo2, smollm3, opt, gpt2, gpt_neox, mixtral, qwen2_moe, qwen3_moe, "
+      "gemma3_text, gemma4_text, gemma4, phi3, granite, olmo2, smollm3, opt, gpt2, gpt_neox, mixtral, "
+      "qwen2_moe, qwen3_moe, "
       "olmoe, qwen3_next, qwen3_5_text, qwen3_5, qwen3_5_moe_text, qwen3_5_moe, "
       "t5, mt5 (model_type)");
   EXPECT_EQ(refused({{"model_type", nullptr}}), "3 config.json: has no model_type; it must be a string");
