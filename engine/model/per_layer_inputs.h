@@ -26,8 +26,8 @@ class PerLayerInputs {
 
   // Takes memory from c.saved. x (ids, C).
   Saved forward(Ctx&, ParameterStore&, Tensor x, Tensor ids) const;
-  // dx += the gradient of x (empty: not wanted), given d, the gradient of y. Adds to the parameters' gradients;
-  // changes d.
+  // dx += the gradient of x (empty: not wanted), given d, the gradient of y. Adds to the parameters'
+  // gradients; changes d.
   void backward(Ctx&, ParameterStore&, Tensor dx, Tensor d, Tensor x, Tensor ids, const Saved&) const;
 
  private:

@@ -20,8 +20,8 @@ constexpr decoder::Usual kUsual{.key_value_heads = 4,
                                 .activation_key = "hidden_activation",
                                 .activation = "gelu_pytorch_tanh"};
 
-// Sets the windows: every sixth layer, counted from 1, has full attention; layer_types overrides this. The last
-// layer is always full.
+// Sets the windows: every sixth layer, counted from 1, has full attention; layer_types overrides this. The
+// last layer is always full.
 void read_windows(Config& c, const JsonObject& j) {
   const std::int64_t window = j.positive_or("sliding_window", 512);
   for (std::size_t i = 0; i < c.windows.size(); ++i) c.windows[i] = (i + 1) % 6 == 0 ? 0 : window;
@@ -45,8 +45,8 @@ void require_heads(const Config& c, const JsonObject& j, const char* key, std::i
   if (width % 2 != 0) j.refuse("head_dim", "even in all layers");
 }
 
-// Reads the heads of each layer: transformers 5 writes per_layer_config, with the layers that differ; files of
-// the models have keys for the full layers. All layers of a kind must be alike.
+// Reads the heads of each layer: transformers 5 writes per_layer_config, with the layers that differ; files
+// of the models have keys for the full layers. All layers of a kind must be alike.
 void read_full_heads(Config& c, const JsonObject& j) {
   if (!j.has("per_layer_config")) {
     c.full_head_dim = j.integer_or("global_head_dim", 512, 2, 4096);

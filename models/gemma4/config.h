@@ -5,8 +5,8 @@
 namespace ft::gemma4 {
 
 struct Config : decoder::Config {
-  // Full layers, those without a window, have heads of their own. head_dim and num_key_value_heads are those of
-  // the layers with a window.
+  // Full layers, those without a window, have heads of their own. head_dim and num_key_value_heads are those
+  // of the layers with a window.
   std::int64_t full_head_dim = 512, full_key_value_heads = 0;
   Rope full_rope;
   bool values_are_keys = false;     // in full layers

@@ -15,8 +15,8 @@ struct Fit {
   std::int64_t number;  // of the matrix in it
 };
 
-// Returns the expert's number if a name ends like `pattern`, with a number in place of %; and the length of the
-// name before that.
+// Returns the expert's number if a name ends like `pattern`, with a number in place of %; and the length of
+// the name before that.
 std::optional<std::pair<std::size_t, std::int64_t>> match(std::string_view name, std::string_view pattern) {
   const std::size_t gap = pattern.find('%');
   const std::string_view before = pattern.substr(0, gap), after = pattern.substr(gap + 1);

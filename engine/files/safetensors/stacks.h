@@ -1,4 +1,5 @@
-// The tensors of a model's files in which one tensor holds the matrices of all experts of a layer, for writing.
+// The tensors of a model's files in which one tensor holds the matrices of all experts of a layer, for
+// writing.
 #pragma once
 #include <map>
 #include <string>

@@ -1,5 +1,5 @@
-// Keys and values that a layer lends to later layers, which make none of their own. They last for a pass, also
-// where blocks keep only their inputs and run again.
+// Keys and values that a layer lends to later layers, which make none of their own. They last for a pass,
+// also where blocks keep only their inputs and run again.
 #pragma once
 #include "engine/core/tensor.h"
 
