@@ -61,6 +61,12 @@ Engine::Engine(std::unique_ptr<Ops> device, std::unique_ptr<Communicator> talk, 
     kept->open();
     context.inputs = &inputs.emplace(*kept);
   }
+  if (request.saves_beside) {
+    const auto memory = depot_of({.home = Home::host}, *ops);
+    memory->reserve(plan.snapshot);
+    memory->open();
+    snapshot.emplace(memory);
+  }
   b.model().add_units(store);
   store.reserve(plan.transient);
   if (b.base) store.load(b.reader());
@@ -106,6 +112,7 @@ MemoryReport Engine::memory(bool adapter) const {
   m.cuda = ops->driver_memory();
   m.total += m.cuda;
   if (kept) m.host += kept->size();
+  if (snapshot) add_snapshot(m, snapshot->size(), ops->device());
   for (const auto* beside : {&frozen, &scoring, &valuing})
     if (*beside) add_store(m, (*beside)->memory(), grid.zero(), beside != &valuing || adapter);
   return m;

@@ -8,6 +8,7 @@
 #include "engine/ops/device.h"
 #include "engine/ranks/communicator.h"
 #include "engine/train/planner.h"
+#include "engine/train/snapshot.h"
 
 namespace ft {
 
@@ -43,6 +44,7 @@ class Engine {
   std::optional<Arena> again;
   std::shared_ptr<Depot> kept;  // null: blocks' inputs stay on the device
   std::optional<InputsHome> inputs;
+  std::optional<Snapshot> snapshot;  // of a checkpoint; empty: training waits for checkpoints
   Ctx context;
 
   // Returns the input of an objective's pass: the context, this model and the other models.

@@ -50,6 +50,7 @@ r l.
 9	another rank does not answer
 10	the hardware
 11	authentication or version, or a check that failed
+12	ranks hold different bits of what must be equal
 75	stopped by a signal, with a checkpoint saved
 .TE
 )";

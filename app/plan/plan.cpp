@@ -130,6 +130,9 @@ Exit plan(const PlanArgs& args) {
   }
   table.accumulation = s.config.training.gradient_accumulation_steps;
   table.choose_recomputed = !s.config.training.gradient_checkpointing;
+  const CheckpointingConfig& saved = s.config.checkpointing;
+  table.waits_for_checkpoints =
+      !table.mine().planned.plan.saves_beside && !saved.async_save && saved.save_strategy != SaveStrategy::no;
   table.cost = cost_of(s, table.mine().planned, args);
   screen.clear();
   if (args.json) {

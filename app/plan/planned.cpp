@@ -1,13 +1,16 @@
 #include "app/plan/planned.h"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 
 #include "app/assembly/engine.h"
 #include "app/plan/request.h"
 #include "app/rollouts/sampling.h"
+#include "engine/cpu/memory.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/ops/ops.h"
+#include "engine/ranks/together.h"
 
 namespace ft {
 namespace {
@@ -62,6 +65,7 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
   }
   request.recompute =
       fewest_recomputed(built.model(), request, recompute_range(config, built.model(), request), room.there);
+  request.saves_beside = saves_beside(config, built.model(), request, room.there, room.host);
   request.costs = costs;
   const BatchShape largest = request.train.empty() ? BatchShape{} : request.train[0];
   const Plan plan = plan_run(built.model(), request);
@@ -115,12 +119,25 @@ std::int64_t most_steps(std::int64_t most, const Holds& holds) {
 
 }  // namespace
 
+namespace {
+
+// Returns the host memory of each rank of a machine with GPUs; 0: the device's memory is the host's, or the
+// system does not say.
+std::int64_t host_memory_of(const Ops& ops, int ranks) {
+  const std::int64_t free = cpu::available_memory();
+  const bool one = ops.device().kind == Device::Kind::cpu;
+  return one || free == std::numeric_limits<std::int64_t>::max() ? 0 : free / ranks;
+}
+
+}  // namespace
+
 Room room_of(const RunConfig& config) {
   const int ranks = configured_ranks(config.distributed);
   const auto ops = make_ops(device_of(config), {.attention = attention_of(config)});
   return {.workspace = ops->workspace(),
           .driver = driver_memory(*ops),
-          .there = ops->free_memory() / sharing(*ops, ranks) + ops->driver_memory()};
+          .there = ops->free_memory() / sharing(*ops, ranks) + ops->driver_memory(),
+          .host = host_memory_of(*ops, ranks)};
 }
 
 Planned planned(const RunConfig& config, const BuiltData* data, Room room,
@@ -139,6 +156,27 @@ std::int64_t left_free(Device device, std::int64_t there) {
 std::int64_t driver_memory(const Ops& ops) {
   const std::int64_t now = ops.driver_memory();
   return now > 0 ? now + CudaWorkspace::kLater : 0;
+}
+
+bool saves_beside(const RunConfig& config, Model& model, PlanRequest request, std::int64_t there,
+                  std::int64_t host) {
+  const CheckpointingConfig& c = config.checkpointing;
+  if (!request.optimizer || c.async_save || c.save_strategy == SaveStrategy::no)
+    return request.optimizer && c.async_save.value_or(false);
+  request.costs = Costs::none;
+  request.saves_beside = true;
+  const MemoryReport memory = plan_run(model, request).memory;
+  const auto fits = [](std::int64_t bytes, Device device, std::int64_t of) {
+    return bytes <= of - left_free(device, of);
+  };
+  return fits(memory.total, request.device, there) && (host == 0 || fits(memory.host, {}, host));
+}
+
+bool saves_beside(const RunConfig& config, Model& model, const PlanRequest& request, const Ops& ops,
+                  const Ranks& ranks, Communicator& comm) {
+  const std::int64_t there = ops.free_memory() / sharing(ops, ranks.local_size) + ops.driver_memory();
+  const bool fits = saves_beside(config, model, request, there, host_memory_of(ops, ranks.local_size));
+  return std::ranges::all_of(asked(comm, fits), [](std::uint8_t yes) { return yes > 0; });
 }
 
 RecomputeRange recompute_range(const RunConfig& config, const Model& model, const PlanRequest& request) {

@@ -19,7 +19,14 @@ struct Room {
   std::int64_t workspace = 0;  // workspace of the operations (Ops::workspace)
   std::int64_t driver = 0;     // memory that the device's driver will take (Ops::driver_memory)
   std::int64_t there = 0;      // memory that a rank may take; 0: unknown
+  std::int64_t host = 0;       // for a GPU: host memory that a rank may take; 0: unknown
 };
+
+// Returns true if checkpoints are written beside training: checkpointing.async_save, or, if it is null, true
+// if a rank's memory of the device (`there`; 0: no) and of a GPU's host (`host`; 0: unknown, yes) has room.
+bool saves_beside(const RunConfig&, Model&, PlanRequest, std::int64_t there, std::int64_t host);
+// Returns the same answer on all ranks of a run: true if all of them have the memory.
+bool saves_beside(const RunConfig&, Model&, const PlanRequest&, const Ops&, const Ranks&, Communicator&);
 
 // Returns the device memory of its driver, kernels that it will load later included.
 std::int64_t driver_memory(const Ops&);

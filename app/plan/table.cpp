@@ -23,6 +23,7 @@ constexpr Category kCategories[] = {
     {"scratch", "workspace", &MemoryReport::scratch},
     {"communication", "communication", &MemoryReport::communication},
     {"cuda", "CUDA", &MemoryReport::cuda},
+    {"snapshot", "snapshot", &MemoryReport::snapshot},
     {"total", "total", &MemoryReport::total},
     {"host", "on the host", &MemoryReport::host},
     {"elsewhere", "in files", &MemoryReport::elsewhere},
@@ -148,7 +149,7 @@ std::string as_text(const PlanTable& t) {
   for (const Category& c : kCategories) {
     const auto some = [&](const PlannedStage& s) { return s.planned.plan.memory.*c.bytes > 0; };
     const bool rare = c.bytes == &MemoryReport::cuda || c.bytes == &MemoryReport::host ||
-                      c.bytes == &MemoryReport::elsewhere;
+                      c.bytes == &MemoryReport::elsewhere || c.bytes == &MemoryReport::snapshot;
     if (rare && std::ranges::none_of(t.stages, some)) continue;
     text += row(c.shown, t, [&](const PlannedStage& s) {
       const std::int64_t bytes = s.planned.plan.memory.*c.bytes;
@@ -176,6 +177,9 @@ std::string as_text(const PlanTable& t) {
           " parameters\none step: ", show::quantity(plan.flops * static_cast<double>(t.accumulation)),
           " FLOP, ", show::count(t.accumulation), t.accumulation == 1 ? " micro-batch" : " micro-batches",
           " of at most ", show::plural(t.mine().planned.largest.all_tokens(), "token"), ranks_text(t), "\n");
+  if (t.waits_for_checkpoints)
+    text += str("checkpoints: training waits for them; to write them beside it, a snapshot needs ",
+                show::memory(plan.snapshot), " more than there is (checkpointing.async_save)\n");
   if (t.grid.pipeline > 1) text += pipeline_text(t, unit);
   if (t.cost) text += as_text(*t.cost);
   return text;

@@ -24,8 +24,9 @@ struct PlanTable {
   std::int64_t there = 0;      // bytes that a rank may take; 0: unknown
   std::int64_t positions = 0;  // positions of the model; 0: unknown
   std::int64_t accumulation = 1;
-  bool choose_recomputed = false;  // gradient_checkpointing auto
-  std::optional<StepCost> cost;    // cost of the configured stage; empty: nothing is moved
+  bool choose_recomputed = false;      // gradient_checkpointing auto
+  bool waits_for_checkpoints = false;  // there is no memory to write them beside training
+  std::optional<StepCost> cost;        // cost of the configured stage; empty: nothing is moved
 
   const PlannedStage& mine() const { return stages[own]; }
 };

@@ -24,6 +24,8 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
     ways.push_back(std::move(w));
     return true;
   };
+  way("checkpointing.async_save=false", training && c.checkpointing.async_save.value_or(false),
+      [](RunConfig& to) { to.checkpointing.async_save = false; });
   way("training.gradient_checkpointing=true",
       training && c.training.gradient_checkpointing == Checkpointing::off,
       [](RunConfig& to) { to.training.gradient_checkpointing = Checkpointing::on; });

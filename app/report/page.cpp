@@ -213,14 +213,14 @@ std::string facts(const RunPage& run) {
 }
 
 std::string memory(const std::vector<RunPage>& runs) {
-  static constexpr std::array kKinds{"weights",     "adapter",   "gradients",     "optimizer",
-                                     "activations", "workspace", "communication", "CUDA"};
+  static constexpr std::array kKinds{"weights",   "adapter",       "gradients", "optimizer", "activations",
+                                     "workspace", "communication", "CUDA",      "snapshot"};
   std::string bars;
   for (const RunPage& r : runs) {
     const MemoryReport& m = r.memory;
     if (m.total <= 0) continue;
-    const std::array bytes{m.weights,     m.adapter, m.gradients,     m.optimizer,
-                           m.activations, m.scratch, m.communication, m.cuda};
+    const std::array bytes{m.weights, m.adapter,       m.gradients, m.optimizer, m.activations,
+                           m.scratch, m.communication, m.cuda,      m.snapshot};
     std::string legend;
     bars += str("<div class=\"soft\">", escaped(r.name), ", ", show::memory(m.total),
                 r.ended ? " per rank" : " per rank planned", "</div><div class=\"bar\">");

@@ -87,6 +87,7 @@ MemoryReport memory_of(const Json& row) {
           .scratch = bytes("scratch"),
           .communication = bytes("communication"),
           .cuda = bytes("cuda"),
+          .snapshot = bytes("snapshot"),
           .total = bytes("total")};
 }
 

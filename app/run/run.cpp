@@ -140,6 +140,7 @@ PlanRequest& Run::request() {
   } else {
     request_->driver = driver_memory(ops());
     request_->recompute = choose_recomputed(config, built.model(), *request_, ops(), ranks, comm());
+    request_->saves_beside = saves_beside(config, built.model(), *request_, ops(), ranks, comm());
   }
   return *request_;
 }

@@ -128,9 +128,9 @@ void Progress::evaluation(const EvalRow& row) {
   screen_.line(evaluation_line(row));
 }
 
-void Progress::saved(std::int64_t step, double seconds, const std::filesystem::path& path) {
+void Progress::saved(const SavedRow& row) {
   first_step_.reset();
-  if (!silent_) screen_.line(saved_line(step, seconds, path));
+  if (!silent_) screen_.line(saved_line(row));
 }
 
 void Progress::note(const std::string& text) {

@@ -24,7 +24,7 @@ class Progress final : public Report {
   void answering(std::int64_t done, std::int64_t of) override;
   void evaluating(std::int64_t done, std::int64_t of) override;
   void evaluation(const EvalRow& row) override;
-  void saved(std::int64_t step, double seconds, const std::filesystem::path& path) override;
+  void saved(const SavedRow& row) override;
   void note(const std::string& text) override;
   void warning(const std::string& text) override;
   void end(const Summary& summary) override;

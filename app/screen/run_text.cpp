@@ -61,7 +61,7 @@ std::string memory_text(const RunHeader& h) {
   for (const Part p :
        {Part{"weights", m.weights}, Part{"adapter", m.adapter}, Part{"gradients", m.gradients},
         Part{"optimizer", m.optimizer}, Part{"activations", m.activations}, Part{"workspace", m.scratch},
-        Part{"communication", m.communication}, Part{"CUDA", m.cuda}})
+        Part{"communication", m.communication}, Part{"CUDA", m.cuda}, Part{"snapshot", m.snapshot}})
     if (p.bytes > 0) out += str(out.empty() ? "" : " + ", p.name, " ", show::memory(p.bytes, unit));
   out += str(out.empty() ? "" : " = ", show::memory(m.total, unit));
   if (h.memory_there > 0 && std::string(unit.name) == "GiB")
@@ -176,9 +176,12 @@ std::string reward_text(const Course& course) {
 
 }  // namespace
 
-std::string saved_line(std::int64_t step, double seconds, const std::filesystem::path& path) {
+std::string saved_line(const SavedRow& row) {
+  const std::filesystem::path& path = row.folder;
   const std::filesystem::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
-  return str("step ", show::count(step), "  saved ", name.string(), " (", show::duration(seconds), ")");
+  const std::string waited = row.waited ? ", training waited " + show::duration(*row.waited) : "";
+  return str("step ", show::count(row.step), "  saved ", name.string(), " (", show::duration(row.seconds),
+             waited, ")");
 }
 
 void Course::take_rewards(const Measures& columns) {

@@ -40,7 +40,7 @@ std::string answering_line(const StepView& view, std::int64_t done, std::int64_t
 
 std::string measures_text(const Measures& measures);  // "  bleu 71.2  chrf 80.1"; "" if there are none
 std::string evaluation_line(const EvalRow& row);
-std::string saved_line(std::int64_t step, double seconds, const std::filesystem::path& path);
+std::string saved_line(const SavedRow&);
 
 // Losses and rewards of the run, for its last lines.
 struct Course {

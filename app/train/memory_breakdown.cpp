@@ -36,7 +36,8 @@ Measures MemoryBreakdown::columns() {
 
 void MemoryBreakdown::end(const Summary& summary) {
   const MemoryReport& m = summary.memory;
-  const std::int64_t kept = m.weights + m.adapter + m.gradients + m.optimizer + m.communication + m.cuda;
+  const std::int64_t kept =
+      m.weights + m.adapter + m.gradients + m.optimizer + m.communication + m.cuda + m.snapshot;
   std::int64_t most_scratch = 0;
   for (const Used& u : all_) most_scratch = std::max(most_scratch, u.scratch);
   const std::int64_t workspace = m.scratch - most_scratch;  // workspace of the operations
@@ -56,7 +57,8 @@ void MemoryBreakdown::end(const Summary& summary) {
                                     {"gradients", m.gradients},
                                     {"optimizer", m.optimizer},
                                     {"communication", m.communication},
-                                    {"CUDA", m.cuda}})
+                                    {"CUDA", m.cuda},
+                                    {"snapshot", m.snapshot}})
     if (bytes > 0) row(name, [&bytes = bytes](const Used&) { return bytes; });
   row("activations", [](const Used& u) { return u.activations; });
   row("scratch", [&](const Used& u) { return workspace + u.scratch; });

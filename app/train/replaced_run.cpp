@@ -63,7 +63,7 @@ std::string replaced_run(const std::string& output_dir) {
   return path_exists(moved(output_dir)) ? moved(output_dir) : "";
 }
 
-void ForgetReplaced::saved(std::int64_t, double, const fs::path&) {
+void ForgetReplaced::saved(const SavedRow&) {
   try {
     remove_replaced(output_dir_);
   } catch (const UserError& e) {

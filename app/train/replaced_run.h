@@ -32,7 +32,7 @@ class ForgetReplaced final : public Report {
  public:
   ForgetReplaced(std::string output_dir, Report& warned)
       : output_dir_(std::move(output_dir)), warned_(warned) {}
-  void saved(std::int64_t step, double seconds, const std::filesystem::path& path) override;
+  void saved(const SavedRow&) override;
 
  private:
   std::string output_dir_;

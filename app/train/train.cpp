@@ -106,6 +106,15 @@ std::string on_plain_rows(const RunConfig& config, const BuiltModel& built, cons
       "[{\"role\": \"user\", \"content\": ...}] (docs/data.md)");
 }
 
+// Notes that training waits for checkpoints because there is no memory for snapshots.
+void note_waiting(Run& run, Report& report) {
+  const CheckpointingConfig& c = run.config.checkpointing;
+  if (c.async_save || c.save_strategy == SaveStrategy::no || run.engine().snapshot) return;
+  report.note(str("training waits while checkpoints are written: to write them beside it, a snapshot needs ",
+                  show::memory(run.count().snapshot),
+                  " more memory than there is (checkpointing.async_save)"));
+}
+
 // Notes that a short run ends before its first evaluation or its first checkpoint.
 void note_what_never_comes(const RunHeader& head, Report& report) {
   const auto beyond = [&](std::int64_t every) { return every > head.steps; };
@@ -314,6 +323,7 @@ Exit train(const TrainArgs& args) {
   require_one_folder(*engine.comm, run.config.training.output_dir);
   const auto reports = reports_of(run, needs, state, screen);
   begin(given, *reports, head, resumed, run);
+  note_waiting(run, *reports);
   if (!replaced.empty()) reports->note(replaced);
   answer_before(predictions.get(), run, head);
   Trainer trainer(parts_of(run, folder, checkpoints, predictions.get(), stop, save, *reports),

@@ -16,7 +16,8 @@ TrainerParts trainer_parts(Run& run, Checkpoints& checkpoints, Report& report) {
           .add_to_checkpoint = [](const std::string&) {},
           .flops_per_token = run.count().flops_per_token,
           .objective = run.objective.objective.get(),
-          .others = engine.others};
+          .others = engine.others,
+          .snapshot = engine.snapshot ? &*engine.snapshot : nullptr};
 }
 
 }  // namespace ft

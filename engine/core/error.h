@@ -21,8 +21,9 @@ enum class Exit : int {
   peer_lost = 8,   // another rank went away
   hang = 9,        // another rank does not answer
   hardware = 10,
-  mismatch = 11,   // authentication or version
-  preempted = 75,  // stopped by a signal with a checkpoint saved
+  mismatch = 11,    // authentication or version
+  corruption = 12,  // ranks hold different bits of what must be equal
+  preempted = 75,   // stopped by a signal with a checkpoint saved
 };
 
 struct UserError : std::runtime_error {

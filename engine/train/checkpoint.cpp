@@ -9,23 +9,12 @@
 
 #include "engine/files/json.h"
 #include "engine/files/room.h"
-#include "engine/files/safetensors/safetensors_fill.h"
 #include "engine/files/safetensors/safetensors_write.h"
 #include "engine/ranks/together.h"
-#include "engine/zero/host_pieces.h"
+#include "engine/train/part_filler.h"
 
 namespace ft {
 namespace {
-
-// The gradient of a delayed step, saved like an optimizer state.
-constexpr StateSpec kGradient{.name = "delayed_grad"};
-// A critic's values, and the prefix of its tensors' names.
-constexpr StateSpec kValue{.name = "value"};
-constexpr const char* kCritic = "critic.";
-
-std::string name_of(const Parameter& p, const StateSpec& state, const std::string& prefix = "") {
-  return str(prefix, p.name, ".", state.name);
-}
 
 Shape shape_of(const Parameter& p, const StateSpec& state, int ranks) {
   return state.saved_shape(p.whole_shape(), ranks);
@@ -47,18 +36,8 @@ void read_mean(const SafetensorsFile& file, const StoredTensor& t, const Tensor&
   }
 }
 
-// Writes a parameter's values, or a state of it, from this rank's element `first` on, to their places in the
-// complete tensor, which begins at element `begins` of the tensor in the files.
-void write(SafetensorsFiller& filler, const std::string& name, const Parameter& p, std::int64_t first,
-           HostPieces& pieces, const Tensor& values, std::int64_t begins = 0) {
-  pieces.out_of(values, [&](const Tensor& piece, std::int64_t begin) {
-    each_piece(p, first + begin, piece.numel(), [&](std::int64_t here, std::int64_t at, std::int64_t n) {
-      filler.write(name, begins + at, piece.elements(here - first - begin, n));
-    });
-  });
-}
-
-// Reads in the same way: from(values, at) reads the values at a place of the complete tensor.
+// Reads a parameter's elements from `first` on: from(values, at) reads the values at a place of the complete
+// tensor.
 void read(const Parameter& p, std::int64_t first, const Tensor& to, auto from) {
   each_piece(p, first, to.numel(), [&](std::int64_t here, std::int64_t at, std::int64_t n) {
     from(to.elements(here - first, n), at);
@@ -190,53 +169,18 @@ std::vector<Parameter*> trained(Model& model) {
   return all;
 }
 
-// Writes a parameter's states to their places in the files.
-void write_states(SafetensorsFiller& filler, ParameterStore& store, const Slice& s, HostPieces& pieces,
-                  const std::string& prefix = "") {
-  const auto states = store.layout().states(*s.parameter);
-  for (std::size_t k = 0; k < states.size(); ++k)
-    if (s.states[k])
-      write(filler, name_of(*s.parameter, states[k], prefix), *s.parameter, s.first / states[k].block, pieces,
-            s.states[k]);
+// Returns the places of weights in the files.
+auto places(const ModelFiles& files) {
+  return [&files](const Parameter& p) { return SavedPlace{files.name_of(p), files.first_of(p)}; };
 }
 
 }  // namespace
 
 void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles& files, Content content) {
-  SafetensorsFiller filler(folder);
-  store.parts().each_part(
-      [&](const Slice& s, HostPieces& pieces) {
-        const Tensor& weights = content == Content::average ? s.states.back() : s.master;
-        write(filler, files.name_of(*s.parameter), *s.parameter, s.first, pieces, weights,
-              files.first_of(*s.parameter));
-        if (content == Content::weights || content == Content::average) return;
-        write_states(filler, store, s, pieces);
-        if (content == Content::with_gradients)
-          write(filler, name_of(*s.parameter, kGradient), *s.parameter, s.first, pieces, s.grad);
-      },
-      content == Content::with_gradients);
-  if (content == Content::weights_and_states || content == Content::with_gradients)
-    store.parts().each_differing([&](const Parameter& p, const StateSpec& state, const Tensor& values,
-                                     std::int64_t first) { filler.write(name_of(p, state), first, values); });
+  PartFiller filler(folder);
+  send_parts(store, places(files), content, filler);
   filler.sync();
 }
-
-namespace {
-
-void fill_in_critic(const std::string& folder, ParameterStore& store) {
-  SafetensorsFiller filler(folder);
-  store.parts().each_part([&](const Slice& s, HostPieces& pieces) {
-    write(filler, name_of(*s.parameter, kValue, kCritic), *s.parameter, s.first, pieces, s.master);
-    write_states(filler, store, s, pieces, kCritic);
-  });
-  store.parts().each_differing(
-      [&](const Parameter& p, const StateSpec& state, const Tensor& values, std::int64_t first) {
-        filler.write(name_of(p, state, kCritic), first, values);
-      });
-  filler.sync();
-}
-
-}  // namespace
 
 Checkpoints::Checkpoints(Model& model, ParameterStore& store, Communicator& comm, ModelFiles& files,
                          std::string output_dir, std::int64_t max_shard_bytes, Policy critic)
@@ -248,28 +192,46 @@ Checkpoints::Checkpoints(Model& model, ParameterStore& store, Communicator& comm
       max_shard_bytes_(max_shard_bytes),
       critic_(critic) {}
 
-std::string Checkpoints::save(const TrainState& state, const std::function<void(const std::string&)>& extra) {
+Checkpoints::Begun Checkpoints::begin(const TrainState& state,
+                                      const std::function<void(const std::string&)>& extra) {
+  Begun begun{.state = state};
   const bool root = comm_.rank() == 0;
-  std::optional<CheckpointWriter> writer;
   together(comm_, "begin a checkpoint", [&] {
     if (!root) return;
     require_room(output_dir_, bytes(), checkpoint_path(output_dir_, state.step));
-    writer.emplace(output_dir_, state.step);
-    files_.create(writer->path(), true);
-    create(writer->path(), optimizer(state.delayed.has_value()));
-    if (critic_) create(writer->path(), critic());
-    extra(writer->path());
+    begun.writer = std::make_unique<CheckpointWriter>(output_dir_, state.step);
+    const std::string& folder = begun.writer->path();
+    files_.create(folder, true);
+    create(folder, optimizer(state.delayed.has_value()));
+    if (critic_) create(folder, critic());
+    extra(folder);
   });
-  const std::string folder = shared(comm_, root ? writer->path() : "");
-  const Content content = state.delayed ? Content::with_gradients : Content::weights_and_states;
-  together(comm_, "save its part", [&] {
-    fill_in(folder, store_, files_, content);
-    if (critic_) fill_in_critic(folder, *critic_.store);
+  begun.folder = shared(comm_, root ? begun.writer->path() : "");
+  return begun;
+}
+
+void Checkpoints::send_part(const Begun& begun, PartSink& to) {
+  const Content content = begun.state.delayed ? Content::with_gradients : Content::weights_and_states;
+  send_parts(store_, places(files_), content, to);
+  if (critic_) send_critic(*critic_.store, to);
+}
+
+std::string Checkpoints::complete(Begun& begun) {
+  std::string path;
+  if (begun.writer) path = begun.writer->commit(to_json(begun.state));
+  begun.writer.reset();
+  return path;
+}
+
+std::string Checkpoints::save(const TrainState& state, const std::function<void(const std::string&)>& extra) {
+  Begun begun = begin(state, extra);
+  together(comm_, kWritePart, [&] {
+    PartFiller filler(begun.folder);
+    send_part(begun, filler);
+    filler.sync();
   });
   std::string path;
-  together(comm_, "complete a checkpoint", [&] {
-    if (root) path = writer->commit(to_json(state));
-  });
+  together(comm_, kComplete, [&] { path = complete(begun); });
   return path;
 }
 
@@ -286,7 +248,7 @@ std::vector<TensorSpec> Checkpoints::specs_of(const Stored& of) {
   const int ranks = of.store.communicator().size();
   const auto add = [&](const Parameter& p, std::span<const StateSpec> states) {
     for (const StateSpec& state : states)
-      specs.push_back({name_of(p, state, of.prefix), state.dtype, shape_of(p, state, ranks)});
+      specs.push_back({saved_name(p, state, of.prefix), state.dtype, shape_of(p, state, ranks)});
   };
   for (const Parameter* p : trained(of.model)) {
     add(*p, of.store.layout().states(*p));
@@ -318,7 +280,7 @@ void Checkpoints::restore(const std::string& folder, const Stored& of) {
                                    : numel == shape_of(p, state, ranks).numel();
   };
   const auto find = [&](const Parameter& p, const StateSpec& state) {
-    const std::string name = name_of(p, state, of.prefix);
+    const std::string name = saved_name(p, state, of.prefix);
     for (const auto& shard : shards)
       if (const StoredTensor* t = shard->find(name); t && fits(t->numel, p, state))
         return std::pair{shard.get(), t};

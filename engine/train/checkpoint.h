@@ -6,6 +6,7 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "engine/train/loss_scaler.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/optimizers/optimizer.h"
+#include "engine/train/saved_parts.h"
 #include "engine/train/schedules/evaluated.h"
 #include "engine/zero/parameter_store.h"
 
@@ -68,9 +70,7 @@ class ModelFiles {
 };
 
 // Writes this rank's part of everything trained into the files that rank 0 has created in a folder, which all
-// ranks see: the weights, and for a checkpoint the optimizer's states. Every rank calls it. average: writes
-// the weights' moving average (the last state) instead of the weights.
-enum class Content : std::uint8_t { weights, average, weights_and_states, with_gradients };
+// ranks see: the weights, and for a checkpoint the optimizer's states. Every rank calls it.
 void fill_in(const std::string& folder, ParameterStore&, const ModelFiles&, Content);
 
 class Checkpoints {
@@ -84,6 +84,23 @@ class Checkpoints {
   // folder before it is sealed. Every rank calls this and writes its part; if one fails all do, and no
   // checkpoint appears.
   std::string save(const TrainState&, const std::function<void(const std::string& folder)>& extra);
+
+  // The steps of save(), for a save beside training (saving.h). A checkpoint that is begun and never
+  // completed leaves nothing.
+  struct Begun {
+    TrainState state = {};
+    std::string folder = {};
+    std::unique_ptr<CheckpointWriter> writer = {};  // on rank 0
+  };
+  static constexpr const char *kWritePart = "save its part", *kComplete = "complete a checkpoint";
+  // Creates the files, and shares the folder with all ranks, which call it together.
+  Begun begin(const TrainState&, const std::function<void(const std::string& folder)>& extra);
+  // Sends this rank's part of the files' values.
+  void send_part(const Begun&, PartSink&);
+  // Seals the files that all ranks have filled in, and returns the checkpoint's folder on rank 0. Touches
+  // nothing that training changes.
+  static std::string complete(Begun&);
+
   // Restores weights, states and TrainState on every rank, from a checkpoint that was opened and so verified.
   // states: false leaves the optimizer's states as at the start of a run.
   TrainState load(const Checkpoint&, bool states = true);

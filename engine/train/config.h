@@ -129,6 +129,7 @@ struct TrainingConfig {
   double max_grad_norm = 1;
   OnNonFinite on_nonfinite = OnNonFinite::stop;
   std::int64_t max_nonfinite_steps = 10;
+  std::int64_t audit_steps = 0;
   double label_smoothing_factor = 0;
   std::optional<bool> bf16;  // empty: auto
   bool fp16 = false;
@@ -210,6 +211,11 @@ struct TrainingConfig {
       "written into nonfinite.jsonl.");
     f("max_nonfinite_steps", max_nonfinite_steps,
       "With skip: the most steps of a run that are skipped; one more ends it (exit 7).", at_least(1));
+    f("audit_steps", audit_steps,
+      "Interval in steps at which ranks compare hashes of what they must hold equally: replicated weights, "
+      "gradients and optimizer states, and the position in the run. A difference is silent data corruption: "
+      "it ends the run (exit 12) and names the rank and the tensor; 0: never.",
+      at_least(0));
     f("label_smoothing_factor", label_smoothing_factor,
       "Fraction of the target spread over all tokens; in training only, not in eval_loss and perplexity.",
       at_least(0), below(1));
@@ -348,6 +354,7 @@ struct CheckpointingConfig {
   std::optional<std::int64_t> save_total_limit;
   bool save_only_model = false;
   bool save_on_signal = true;
+  std::optional<bool> async_save;
 
   void fields(auto& f) {
     f("save_strategy", save_strategy,
@@ -362,6 +369,10 @@ struct CheckpointingConfig {
     f("save_on_signal", save_on_signal,
       "SIGTERM, SIGUSR1, Ctrl-C and a closed terminal save a checkpoint and end the run (exit 75); SIGUSR2 "
       "saves one and goes on.");
+    f("async_save", async_save,
+      "Write checkpoints beside training, from a copy of each rank's part in memory: the step waits only for "
+      "the copy. false: training waits until they are on disk; null: beside training if there is memory for "
+      "the copy.");
   }
 };
 

@@ -6,6 +6,7 @@
 #include "engine/ops/trace_ops.h"
 #include "engine/ranks/mesh_communicator.h"
 #include "engine/train/planned_passes.h"
+#include "engine/train/snapshot.h"
 #include "engine/train/stage_schedule.h"
 #include "engine/zero/file_depot.h"
 #include "engine/zero/planned.h"
@@ -156,6 +157,12 @@ void add_store(MemoryReport& to, const StoreMemory& s, const Communicator& comm,
   to.total += more.total;
 }
 
+void add_snapshot(MemoryReport& to, std::int64_t bytes, Device device) {
+  const bool one = device.kind == Device::Kind::cpu;  // the device's memory is the host's
+  (one ? to.snapshot : to.host) += bytes;
+  if (one) to.total += bytes;
+}
+
 ZeroOptions frozen_options(const PlanRequest& r) {
   ZeroOptions frozen = r.zero;
   frozen.states_home = {};
@@ -240,6 +247,13 @@ std::int64_t buffers_between_ranks(const PlanRequest& r) {
   return ranks > 1 && r.nccl ? narrow_elements(r.wire, r.reduce_bucket, ranks) * size_of(r.wire) : 0;
 }
 
+void count_snapshot(Plan& plan, const PlanRequest& r, ParameterStore& store, ParameterStore* critic) {
+  if (!r.optimizer) return;
+  plan.snapshot = snapshot_bytes(store, critic);
+  plan.saves_beside = r.saves_beside;
+  if (r.saves_beside) add_snapshot(plan.memory, plan.snapshot, r.device);
+}
+
 }  // namespace
 
 Plan plan_run(Model& model, const PlanRequest& r) {
@@ -303,8 +317,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   count_traffic(plan, passes, null, r, peaks);
   plan.transient = store.transient();
   plan.inputs = inputs.peak;
-  plan.saved = peaks.saved;
-  plan.scratch = peaks.scratch;
+  plan.saved = peaks.saved, plan.scratch = peaks.scratch;
   plan.flight = peaks.flight, plan.again = peaks.again;
   plan.dense = null.dense();
   plan.memory =
@@ -315,6 +328,7 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   plan.reference = count_beside(frozen, comm, true, plan.memory);
   plan.scorer = count_beside(scorer, comm, true, plan.memory);
   plan.critic = count_beside(critic, comm, r.adapter, plan.memory);
+  count_snapshot(plan, r, store, critic ? &*critic : nullptr);
   return plan;
 }
 

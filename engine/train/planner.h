@@ -34,6 +34,7 @@ struct PlanRequest {
   std::int64_t recompute = 0;                    // see Model::set_recompute
   bool inputs_on_host = false;                   // blocks' inputs wait in host memory for the backward pass
   bool adapter = false;                          // an adapter is trained, not the model
+  bool saves_beside = false;                     // checkpoints are written beside training (saving.h)
   Device device;
   std::int64_t workspace = 0;           // bytes of the device's Ops
   std::int64_t driver = 0;              // bytes that the device's driver will use
@@ -60,7 +61,9 @@ struct Plan {
   // bytes of the arena for recomputation.
   std::int64_t in_flight = 1, flight = 0, again = 0;
   std::int64_t activations() const { return saved + (in_flight - 1) * flight + again; }
-  std::int64_t inputs = 0;                               // bytes of blocks' inputs in host memory
+  std::int64_t inputs = 0;    // bytes of blocks' inputs in host memory
+  std::int64_t snapshot = 0;  // bytes of a checkpoint's snapshot, which `memory` includes with saves_beside
+  bool saves_beside = false;
   TransientMemory transient, reference, scorer, critic;  // by store
   MemoryReport memory;
   double flops = 0;  // forward and backward of the complete train[0], without recomputation
@@ -98,5 +101,7 @@ BlockCosts flops_by_block(Model&, const PlanRequest&);
 MemoryReport memory_report(const StoreMemory&, std::int64_t saved, std::int64_t scratch, bool adapter);
 // Adds the memory of another store that uses the same communicator.
 void add_store(MemoryReport& to, const StoreMemory&, const Communicator&, bool adapter);
+// Adds the snapshot of a checkpoint.
+void add_snapshot(MemoryReport& to, std::int64_t bytes, Device);
 
 }  // namespace ft

@@ -101,7 +101,8 @@ Trainer::Trainer(TrainerParts parts, const TrainConfig& config)
       length_(length_of(config.training, p_.data, deal().ranks)),
       optimizer_(make_optimizer(config.training)),
       schedule_(make_schedule(config.training, length_.total_steps)),
-      by_evaluations_(make_evaluated_rate(config)) {
+      by_evaluations_(make_evaluated_rate(config)),
+      saving_(p_.checkpoints, world(), p_.report, p_.snapshot) {
   if (config.training.fp16) scaler_.emplace(config.training.loss_scaling);
   if (config.logging.wall_clock_breakdown) p_.context.ops.phases().measure(p_.context.ops.stamps(kTurns));
 }
@@ -181,6 +182,7 @@ void Trainer::or_save(TrainState& state, const std::function<void()>& part) {
     part();
   } catch (const StepRefused&) {
     if (steps_ > 0) save(state);
+    saving_.finish();
     throw;
   }
 }
@@ -287,6 +289,7 @@ void Trainer::refuse_or_skip(TrainState& state, Step& s) {
 // Runs the step again under a tracer that checks every result, and ends the run with the first result that is
 // not finite.
 void Trainer::explain_not_finite(const Step& s) {
+  saving_.finish();
   const bool loss_bad = !std::isfinite(s.loss_sum);
   std::string first = loss_bad ? "the loss" : "the gradient's norm";
   if (!s.early) {  // after an early update the step's weights are gone
@@ -406,26 +409,6 @@ bool Trainer::evaluate_and_judge(TrainState& state) {
   return row.best;
 }
 
-void Trainer::save(TrainState& state) {
-  if (saved_step_ == state.step) return;
-  const double start = now();
-  state.objective = objective_.state(p_.context, p_.comm);
-  std::string folder;
-  during(p_.context.ops.phases(), Phase::save, [&] {
-    folder = p_.checkpoints.save(state, [&](const std::string& to) {
-      p_.add_to_checkpoint(to);
-      p_.report.sync();
-      p_.report.saving(state.step, to);
-    });
-  });
-  saved_step_ = state.step;
-  if ((p_.context.grid ? p_.context.grid->world() : p_.comm).rank() == 0) {
-    if (const auto most = config_.checkpointing.save_total_limit)
-      p_.checkpoints.prune(*most, config_.evaluation.load_best_model_at_end ? state.best_step : 0);
-    p_.report.saved(state.step, now() - start, folder);
-  }
-}
-
 // Adds a step's loss and columns to the sums of the next row and of the run.
 void Trainer::add_losses(TrainState& state, const Step& s) {
   add_to(state.column_sums, s.columns);
@@ -433,23 +416,34 @@ void Trainer::add_losses(TrainState& state, const Step& s) {
   for (std::int64_t* n : {&state.loss_targets, &state.run_loss_targets}) *n += s.targets;
 }
 
-// Returns the same on all ranks if any rank was asked, so that all save or stop at the same step.
+// Returns the same on all ranks if any rank was asked, so that all save or stop at the same step. A rank that
+// could not write a checkpoint stops all. The ranks also agree here that all have written their parts.
 Trainer::Asked Trainer::asked() {
   Ctx& c = p_.context;
   Scope scratch(c.scratch);
-  Communicator& all = c.grid ? c.grid->world() : p_.comm;
-  constexpr float kStop = 1 << 20;  // more than there are ranks
-  const float own = p_.stop_asked() ? kStop : p_.save_asked() ? 1 : 0;
+  Communicator& all = world();
+  constexpr double kSave = 1 << 20, kStop = kSave * kSave;  // each more than there are ranks, times the other
+  const bool stop = saving_.failed() || p_.stop_asked();
+  const double own = (stop ? kStop : p_.save_asked() ? kSave : 0) + (saving_.written() ? 1 : 0);
   const double sum = all.size() == 1 ? own : sum_over_ranks(c, all, number(c, own));
-  return sum >= kStop ? Asked::stop : sum > 0 ? Asked::save : Asked::nothing;
+  if (std::fmod(sum, kSave) == all.size()) saving_.all_written();
+  saving_.look();
+  return sum >= kStop ? Asked::stop : sum >= kSave ? Asked::save : Asked::nothing;
 }
 
 Ending Trainer::run(TrainState& state) {
-  const EvaluationConfig& ev = config_.evaluation;
-  const CheckpointingConfig& ck = config_.checkpointing;
   if (scaler_ && state.loss_scaler) scaler_->restore(*state.loss_scaler);
   if (by_evaluations_ && state.evaluated_rate) by_evaluations_->restore(*state.evaluated_rate);
   objective_.set_state(state.objective);
+  begin_audits(state);
+  const Ending ending = steps(state);
+  saving_.finish();
+  return ending;
+}
+
+Ending Trainer::steps(TrainState& state) {
+  const EvaluationConfig& ev = config_.evaluation;
+  const CheckpointingConfig& ck = config_.checkpointing;
   while (state.step < length_.total_steps) {
     const double start = now();
     const Traffic before = traffic_of(p_.comm, p_.store, p_.context.inputs);
@@ -469,6 +463,7 @@ Ending Trainer::run(TrainState& state) {
     if (!s.nonfinite) add_losses(state, s);
     state.flops += p_.flops_per_token * static_cast<double>(s.tokens);
     log(state, s);
+    audit(state, s);
 
     const bool pass = state.step % length_.steps_per_epoch == 0 || state.step == length_.total_steps;
     const bool judge =

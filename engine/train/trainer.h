@@ -8,12 +8,14 @@
 
 #include "engine/model/model.h"
 #include "engine/ranks/communicator.h"
+#include "engine/train/audit.h"
 #include "engine/train/checkpoint.h"
 #include "engine/train/config.h"
 #include "engine/train/loss_scaler.h"
 #include "engine/train/objectives/objective.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/reports/report.h"
+#include "engine/train/saving.h"
 #include "engine/train/schedules/schedule.h"
 #include "engine/train/traffic.h"
 
@@ -60,7 +62,8 @@ struct TrainerParts {
   std::function<Measures()> measure = {};  // measures generated text; none: nothing is generated
   std::function<Measures(std::int64_t step)> columns = {};  // returns further columns for the log
   Objective* objective = nullptr;                           // null: the cross-entropy of every target
-  Others others = {};  // the objective's other models; a critic is trained too
+  Others others = {};            // the objective's other models; a critic is trained too
+  Snapshot* snapshot = nullptr;  // null: training waits for checkpoints
 };
 
 enum class Ending : std::uint8_t { finished, early, preempted };
@@ -117,6 +120,10 @@ class Trainer {
   void log(TrainState&, const Step&);
   bool evaluate_and_judge(TrainState&);  // returns true if this is the best so far
   void save(TrainState&);
+  Ending steps(TrainState&);  // runs all steps
+  Communicator& world() const { return p_.context.grid ? p_.context.grid->world() : p_.comm; }
+  void begin_audits(const TrainState&);
+  void audit(const TrainState&, const Step&);
   bool due(double every, std::int64_t step) const;
   double epoch_of(std::int64_t step) const;
 
@@ -137,6 +144,8 @@ class Trainer {
   std::int64_t row_tokens_ = 0, saved_step_ = -1, steps_ = 0;  // of this process
   Traffic traffic_;
   std::int64_t sent_ = 0;  // in the last step
+  std::optional<Audit> audit_;
+  Saving saving_;
 };
 
 }  // namespace ft

@@ -20,6 +20,13 @@ void HostPieces::out_of(const Tensor& x, const VisitPiece& visit) {
   });
 }
 
+void HostPieces::copy_to(std::byte* host, const Tensor& x) {
+  if (direct_)
+    ops_.copy({host, x.dtype, x.shape}, x);  // on all threads
+  else
+    ops_.download(host, x);
+}
+
 void HostPieces::into(const Tensor& x, const VisitPiece& fill) {
   each(x, [&](const Tensor& piece, std::int64_t first, const Tensor& part) {
     fill(piece, first);

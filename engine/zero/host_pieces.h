@@ -18,6 +18,7 @@ class HostPieces {
  public:
   explicit HostPieces(Ops& ops);
   void out_of(const Tensor& x, const VisitPiece& visit);  // downloads x, which must be dense
+  void copy_to(std::byte* host, const Tensor& x);         // downloads x in one piece
   void into(const Tensor& x, const VisitPiece& fill);     // uploads the pieces that `fill` writes to x
 
  private:

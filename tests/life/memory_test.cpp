@@ -29,6 +29,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Overrides{"training.fp16=true", "quantization.load_in_4bit=true"},
                     Overrides{"finetuning_type=full", "training.fp16=true"},
                     Overrides{"finetuning_type=full"},
+                    Overrides{"finetuning_type=full", "checkpointing.async_save=true"},
+                    Overrides{"finetuning_type=full", "checkpointing.async_save=false"},
                     Overrides{"finetuning_type=full", "training.bf16=true"},
                     Overrides{"finetuning_type=full", "training.optim=sgd"},
                     Overrides{"finetuning_type=full", "training.optim=lion"}, Overrides{"data.packing=true"},

@@ -49,8 +49,8 @@ class BestEffort final : public Report {
   void saving(std::int64_t step, const std::filesystem::path& folder) override {
     files_->saving(step, folder);
   }
-  void saved(std::int64_t step, double seconds, const std::filesystem::path& path) override {
-    rows_.attempt([&] { files_->saved(step, seconds, path); });
+  void saved(const SavedRow& row) override {
+    rows_.attempt([&] { files_->saved(row); });
   }
   void end(const Summary& summary) override {
     rows_.attempt([&] { files_->end(summary); });

@@ -73,11 +73,20 @@ inline bool better(double figure, std::optional<double> best, bool greater) {
   return !best || (greater ? figure > *best : figure < *best);
 }
 
+// A checkpoint that is complete on disk.
+struct SavedRow {
+  std::int64_t step = 0;
+  double seconds = 0;            // from its beginning until it is complete
+  std::optional<double> waited;  // seconds that training waited for it; empty: all of them
+  std::filesystem::path folder;
+};
+
 // Bytes by category, planned or measured, with the names of `ft plan --json`.
 struct MemoryReport {
   std::int64_t weights = 0, adapter = 0, gradients = 0, optimizer = 0;
   std::int64_t activations = 0, scratch = 0, communication = 0;
-  std::int64_t cuda = 0;  // used by CUDA
+  std::int64_t cuda = 0;      // used by CUDA
+  std::int64_t snapshot = 0;  // of a checkpoint that is written beside training, in a CPU's memory
   std::int64_t total = 0;
   // Not in the total. host: host memory, for a run on a GPU. elsewhere: files.
   std::int64_t host = 0, elsewhere = 0;
@@ -194,8 +203,8 @@ class Report {
   virtual void sync() {}
   // Called while a checkpoint is written: files may be added to `folder`, which becomes the checkpoint.
   virtual void saving(std::int64_t /*step*/, const std::filesystem::path& /*folder*/) {}
-  // Called when a checkpoint is complete on disk.
-  virtual void saved(std::int64_t /*step*/, double /*seconds*/, const std::filesystem::path&) {}
+  // Called when a checkpoint is complete on disk, which may be steps later (checkpointing.async_save).
+  virtual void saved(const SavedRow&) {}
   // Called for a step whose loss or gradient is not finite, before the run ends or the step is skipped.
   virtual void nonfinite(const NonFiniteStep&) {}
   virtual void note(const std::string&) {}
@@ -235,8 +244,8 @@ class Reports final : public Report {
   void saving(std::int64_t step, const std::filesystem::path& folder) override {
     for (auto& r : all_) r->saving(step, folder);
   }
-  void saved(std::int64_t step, double seconds, const std::filesystem::path& path) override {
-    for (auto& r : all_) r->saved(step, seconds, path);
+  void saved(const SavedRow& row) override {
+    for (auto& r : all_) r->saved(row);
   }
   void nonfinite(const NonFiniteStep& step) override {
     for (auto& r : all_) r->nonfinite(step);

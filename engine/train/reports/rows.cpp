@@ -92,6 +92,7 @@ Json memory_json(const MemoryReport& m) {
           {"scratch", m.scratch},
           {"communication", m.communication},
           {"cuda", m.cuda},
+          {"snapshot", m.snapshot},
           {"total", m.total},
           {"host", m.host},
           {"elsewhere", m.elsewhere}};

@@ -11,6 +11,13 @@
 namespace ft {
 namespace {
 
+// Returns the rows up to a step.
+History up_to(std::int64_t step, History rows) {
+  std::erase_if(rows.steps, [&](const StepRow& row) { return row.step > step; });
+  std::erase_if(rows.evaluations, [&](const EvalRow& row) { return row.step > step; });
+  return rows;
+}
+
 // Returns the rows of training and evaluation in the order they were made.
 Json log_history(const History& rows) {
   Json all = Json::array();
@@ -54,25 +61,25 @@ void TrainerState::saving(std::int64_t step, const std::filesystem::path& folder
   write_checkpointed(step, join_path(folder.string(), "trainer_state.json"));
 }
 
-void TrainerState::saved(std::int64_t step, double, const std::filesystem::path&) {
-  write_checkpointed(step, path_);
-}
+void TrainerState::saved(const SavedRow& row) { write_checkpointed(row.step, path_); }
 
 void TrainerState::write_checkpointed(std::int64_t step, const std::string& to) {
   if (best_ && best_->step == step) best_saved_ = step;
-  const StepRow last = rows_.steps.empty() ? StepRow{} : rows_.steps.back();
+  const History rows = up_to(step, rows_);  // training may have gone on
+  const StepRow last = rows.steps.empty() ? StepRow{} : rows.steps.back();
   const double steps = static_cast<double>(std::max<std::int64_t>(1, header_.steps_per_epoch));
   write({.step = step,
          .epoch = static_cast<double>(step) / steps,
          .num_input_tokens_seen = last.num_input_tokens_seen},
-        false, to, step);
+        rows, false, to, step);
 }
 
-void TrainerState::end(const Summary& summary) { write(summary, true, path_, 0); }
+void TrainerState::end(const Summary& summary) { write(summary, rows_, true, path_, 0); }
 
 // Writes the keys in alphabetical order, as transformers does.
-void TrainerState::write(const Summary& now, bool ended, const std::string& to, std::int64_t saving) const {
-  Json history = log_history(rows_);
+void TrainerState::write(const Summary& now, const History& rows, bool ended, const std::string& to,
+                         std::int64_t saving) const {
+  Json history = log_history(rows);
   if (ended) {
     history.push_back(row_json(now));
     history.back().erase("memory");  // transformers' rows are flat

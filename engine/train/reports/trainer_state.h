@@ -16,14 +16,15 @@ class TrainerState final : public Report {
   void step(const StepRow& row) override;
   void evaluation(const EvalRow& row) override;
   void saving(std::int64_t step, const std::filesystem::path& folder) override;
-  void saved(std::int64_t step, double seconds, const std::filesystem::path& path) override;
+  void saved(const SavedRow& row) override;
   void end(const Summary& summary) override;
 
  private:
   double metric(const EvalRow& row) const;
   void write_checkpointed(std::int64_t step, const std::string& to);
   // `saving`: step of a checkpoint that is being written and has no name yet; 0: none.
-  void write(const Summary& now, bool ended, const std::string& to, std::int64_t saving) const;
+  void write(const Summary& now, const History& rows, bool ended, const std::string& to,
+             std::int64_t saving) const;
   bool is_there(std::int64_t step) const;  // a checkpoint of this step exists
 
   std::string path_;

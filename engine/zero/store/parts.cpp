@@ -40,6 +40,34 @@ void Parts::each_differing(const VisitState& visit) {
       });
 }
 
+// A rank's slices of a group have at most the elements of its piece, padding included. There are at most as
+// many as parameters and windows; a part of a slice may have a block more than its share.
+std::int64_t Parts::most_bytes(bool gradients, std::int64_t align) const {
+  const auto& across = layout_.ranks().across;
+  const std::int64_t ranks = layout_.ranks().all.size();
+  std::int64_t bytes = 0;
+  layout_.each_group([&](const Group& g) {
+    if (!g.trained) return;
+    const std::int64_t count = layout_.held(g, Placement::sharded).count,
+                       slices = std::ssize(g.parameters) + ceil_div(count, layout_.window(g)),
+                       part =
+                           across ? ceil_div(count, across->size()) + slices * common_block(g.specs) : count;
+    const auto add = [&](std::int64_t elements, std::int64_t tensors, DType type) {
+      bytes += elements * size_of(type) + tensors * align;
+    };
+    add((gradients ? 2 : 1) * part, (gradients ? 2 : 1) * slices, DType::f32);
+    for (const StateSpec& s : g.specs) {
+      if (!s.unsharded()) add(ceil_div(part, s.block) + slices, slices, s.dtype);
+      for (const Parameter* p : g.parameters)
+        if (s.kept == Kept::shares)
+          add(Share::most(p->shape.numel(), ranks), 1, s.dtype);
+        else if (s.unsharded())
+          add(s.shape_for(p->shape).numel(), 1, s.dtype);
+    }
+  });
+  return bytes;
+}
+
 void Parts::restore_masters(const ReadParameter& read) {
   HostPieces pieces(stepping_.ops(ops_));
   stepping_.each_slice(layout_.options().stage.states, {.changes = true}, [&](const Slice& s) {

@@ -22,6 +22,10 @@ class Parts {
       std::function<void(const Parameter&, const StateSpec&, const Tensor& host, std::int64_t first)>;
   void each_differing(const VisitState& visit);
 
+  // Returns the most bytes of all tensors that each_part and each_differing visit, on any rank, if each
+  // tensor takes a multiple of `align` bytes.
+  std::int64_t most_bytes(bool gradients, std::int64_t align) const;
+
   void restore_masters(const ReadParameter& read);
   // Writes the state's elements [first, first + y.numel()) to host memory `y`.
   using ReadState =

@@ -322,6 +322,30 @@ TEST(Fits, AreSettingsWithWhichTheRunFits) {
   EXPECT_TRUE(fits(c, nullptr, none, longest_that_fits(c, none)).empty());
 }
 
+// A snapshot is planned if a tenth of the memory stays free, unless checkpointing.async_save says otherwise.
+TEST(Plan, SavesBesideTrainingIfThereIsMemory) {
+  const auto plan_of = [](const char* async_save, std::int64_t there) {
+    const RunConfig c = config_of_base({"finetuning_type=full", "training.gradient_checkpointing=false",
+                                        str("checkpointing.async_save=", async_save)});
+    return planned(c, nullptr, {.workspace = 0, .there = there}).plan;
+  };
+  const Plan without = plan_of("false", 0);
+  EXPECT_FALSE(without.saves_beside);
+  EXPECT_EQ(without.memory.snapshot, 0);
+  EXPECT_GE(without.snapshot, 12 * without.trained);  // weights and two states, in f32
+  EXPECT_LE(without.snapshot, 12 * without.trained + (1 << 20));
+  const std::int64_t both = without.memory.total + without.snapshot, enough = both * 10 / 9 + 10;
+  for (const auto& [async_save, there, beside] :
+       {std::tuple{"null", enough, true}, std::tuple{"null", enough - 20, false},
+        std::tuple{"null", 0l, false}, std::tuple{"true", 0l, true}, std::tuple{"true", enough - 20, true},
+        std::tuple{"false", enough, false}}) {
+    const Plan plan = plan_of(async_save, there);
+    EXPECT_EQ(plan.saves_beside, beside) << async_save << " " << there;
+    EXPECT_EQ(plan.memory.snapshot, beside ? without.snapshot : 0);
+    EXPECT_EQ(plan.memory.total, beside ? both : without.memory.total);
+  }
+}
+
 TEST(Fits, AreShownAloneOrTogether) {
   constexpr std::int64_t kGibi = std::int64_t{1} << 30;
   EXPECT_EQ(fits_text({{{"a=1"}, kGibi, ""}, {{"b=2"}, 2 * kGibi, "slower"}}),

@@ -164,8 +164,10 @@ TEST(RunText, UnknownNumbersAreLeftOut) {
 TEST(RunText, EvaluationAndCheckpoint) {
   EXPECT_EQ(evaluation_line({.step = 50, .epoch = 2, .eval_loss = 0.812, .perplexity = 2.2524, .best = true}),
             "step 50  eval loss 0.812  perplexity 2.25  best so far");
-  EXPECT_EQ(saved_line(1050, 0.9, "outputs/gsm8k/checkpoint-1050"),
-            "step 1,050  saved checkpoint-1050 (0.9 s)");
+  SavedRow saved{.step = 1050, .seconds = 0.9, .waited = {}, .folder = "outputs/gsm8k/checkpoint-1050"};
+  EXPECT_EQ(saved_line(saved), "step 1,050  saved checkpoint-1050 (0.9 s)");
+  saved.waited = 0.2;
+  EXPECT_EQ(saved_line(saved), "step 1,050  saved checkpoint-1050 (0.9 s, training waited 0.2 s)");
 }
 
 TEST(RunText, StepsWithoutTargetsHaveNoPartInTheSummary) {

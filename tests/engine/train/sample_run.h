@@ -115,7 +115,10 @@ inline void play(Report& report, std::int64_t first, std::int64_t last) {
     report.step(sample_step(step));
     if (step % 5 != 0) continue;
     report.evaluation(sample_evaluation(step, step == 10 ? 0.5 : 0.75, step == 5 || step == 10));
-    report.saved(step, 0.1, "outputs/gsm8k/checkpoint-" + std::to_string(step));
+    report.saved({.step = step,
+                  .seconds = 0.1,
+                  .waited = {},
+                  .folder = "outputs/gsm8k/checkpoint-" + std::to_string(step)});
   }
 }
 

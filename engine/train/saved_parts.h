@@ -1,0 +1,47 @@
+// This rank's part of everything that a checkpoint or a result holds, tensor by tensor: weights, optimizer
+// states, gradients of a delayed step, a critic. The parts of all ranks are everything once.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "engine/zero/parameter_store.h"
+
+namespace ft {
+
+// The gradient of a delayed step, saved like an optimizer state.
+inline constexpr StateSpec kGradient{.name = "delayed_grad"};
+// A critic's values, and the prefix of its tensors' names.
+inline constexpr StateSpec kValue{.name = "value"};
+inline constexpr const char* kCritic = "critic.";
+
+// Returns the name of a state's tensor in the files.
+std::string saved_name(const Parameter&, const StateSpec&, const std::string& prefix = "");
+
+// average: the weights' moving average (the last state) instead of the weights.
+enum class Content : std::uint8_t { weights, average, weights_and_states, with_gradients };
+
+// A tensor in the files, and its element at which a parameter's complete tensor, or a state of it, begins.
+struct SavedPlace {
+  std::string tensor;
+  std::int64_t begins = 0;
+};
+
+// Receives the tensors.
+class PartSink {
+ public:
+  virtual ~PartSink() = default;
+  // Values of a parameter, or a state of it, from this rank's element `first` on: memory that `pieces` reads,
+  // valid during the call.
+  virtual void part(const SavedPlace&, const Parameter&, std::int64_t first, HostPieces& pieces,
+                    const Tensor& values) = 0;
+  // Values in host memory, valid during the call, from element `first` of the tensor with this name on.
+  virtual void values(const std::string& name, std::int64_t first, const Tensor& host) = 0;
+};
+
+// Sends this rank's part to the sink, in an order that depends only on the model and the ranks. place_of:
+// of the weights.
+void send_parts(ParameterStore&, const std::function<SavedPlace(const Parameter&)>& place_of, Content,
+                PartSink&);
+void send_critic(ParameterStore&, PartSink&);
+
+}  // namespace ft

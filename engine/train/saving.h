@@ -1,0 +1,62 @@
+// Saves a run's checkpoints: while training waits, or beside it. Beside it, the ranks copy their parts into
+// snapshots, a thread of each rank writes its part, and when all parts are written a thread of rank 0 seals
+// the checkpoint. The ranks agree on that once a step, so that no thread sends messages. One checkpoint is
+// written at a time: the next one waits for it. Training's bits, and the files', are the same in both ways.
+#pragma once
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "engine/ranks/work_queue.h"
+#include "engine/train/checkpoint.h"
+#include "engine/train/reports/report.h"
+#include "engine/train/snapshot.h"
+
+namespace ft {
+
+class Saving {
+ public:
+  // comm: all ranks of the run. snapshot: null: training waits.
+  Saving(Checkpoints&, Communicator& comm, Report&, Snapshot* snapshot);
+  // Waits for the thread. A checkpoint that not all ranks have written is dropped.
+  ~Saving();
+  Saving(const Saving&) = delete;
+  Saving& operator=(const Saving&) = delete;
+
+  // Saves a checkpoint; every rank calls it at the same step. extra: see Checkpoints::save. prune: called on
+  // rank 0, perhaps by the thread, when the checkpoint is complete on disk. Throws on all ranks if this
+  // checkpoint, or the one before, could not be written.
+  void save(const TrainState&, const std::function<void(const std::string& folder)>& extra,
+            std::function<void()> prune);
+  // Waits until the last checkpoint is complete and reports it. Every rank calls it. Throws its exception.
+  void finish();
+
+  // For the ranks' agreement, once a step.
+  bool written() const { return part_ == Part::written; }  // this rank's part is, and not yet agreed on
+  bool failed() const { return part_ == Part::failed; }    // save() and finish() will throw
+  void all_written();                                      // every rank has written its part
+  // Reports a checkpoint that has become complete.
+  void look();
+
+ private:
+  enum class Part : std::uint8_t { none, writing, written, sealing, complete, failed };
+  void in_thread(Part now, Part then, std::function<void()> work);
+  void seal();
+  void end();
+
+  Checkpoints& checkpoints_;
+  Communicator& comm_;
+  Report& report_;
+  Snapshot* snapshot_;
+  // The last checkpoint: pending until finish(), agreed after all_written().
+  Checkpoints::Begun begun_;
+  std::function<void()> prune_;
+  SavedRow row_;
+  double start_ = 0;
+  bool pending_ = false, agreed_ = false;
+  std::atomic<Part> part_ = Part::none;
+  std::optional<WorkQueue> thread_;  // last member: it uses the others
+};
+
+}  // namespace ft

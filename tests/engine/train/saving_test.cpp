@@ -1,0 +1,134 @@
+// Checkpoints that are written beside training have the same bytes as those that training waits for, and
+// training has the same bits, in every stage and on several ranks. Every end of a run waits for the writing.
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+
+#include "engine/files/checkpoint_folder.h"
+#include "tests/engine/files/temp_folder.h"
+#include "tests/engine/train/guarded_run.h"
+
+namespace ft::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// All files below a folder.
+std::map<std::string, std::string> files_in(const std::string& folder) {
+  std::map<std::string, std::string> all;
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    if (entry.is_regular_file())
+      all[fs::relative(entry.path(), folder).string()] = slurp(entry.path().string());
+  return all;
+}
+
+void expect_no_error(const RanAll& all) {
+  for (const Said& error : all.errors) EXPECT_EQ(error.what, "");
+}
+
+class Beside : public testing::TestWithParam<std::tuple<int, int, Home>> {};
+
+TEST_P(Beside, HasTheBytesOfWaiting) {
+  const auto [ranks, stage, home] = GetParam();
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const TempFolder waiting, beside;
+    GuardedRun run{.ranks = ranks, .stage = stage, .home = home, .dtype = dtype, .save_steps = 1};
+    run.output = waiting.path();
+    const RanAll usual = run_all(run);
+    expect_no_error(usual);
+    run.output = beside.path();
+    run.beside = true;
+    const RanAll got = run_all(run);
+    expect_no_error(got);
+    EXPECT_EQ(list_checkpoints(beside.path()).size(), 6u);
+    EXPECT_TRUE(files_in(beside.path()) == files_in(waiting.path()));
+    for (std::size_t r = 0; r < got.ranks.size(); ++r) {
+      EXPECT_TRUE(got.ranks[r].weights == usual.ranks[r].weights);
+      EXPECT_EQ(got.ranks[r].snapshot, got.ranks[0].snapshot);  // the plan of one rank is every rank's
+    }
+    ASSERT_EQ(got.ranks[0].heard.saves.size(), 6u);
+    for (std::size_t i = 0; i < 6; ++i) {
+      const SavedRow& row = got.ranks[0].heard.saves[i];
+      EXPECT_EQ(row.step, static_cast<std::int64_t>(i) + 1);
+      EXPECT_EQ(row.folder, checkpoint_path(beside.path(), row.step));
+      ASSERT_TRUE(row.waited.has_value());
+      EXPECT_LE(*row.waited, row.seconds + 60);
+      EXPECT_FALSE(usual.ranks[0].heard.saves[i].waited.has_value());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Beside,
+                         testing::Combine(testing::Values(1, 2, 3), testing::Values(0, 1, 2, 3),
+                                          testing::Values(Home::device, Home::host, Home::file)));
+
+TEST(SavingBeside, KeepsTheNewest) {
+  const TempFolder folder;
+  expect_no_error(
+      run_all({.ranks = 2, .stage = 2, .beside = true, .save_steps = 1, .keep = 2, .output = folder.path()}));
+  EXPECT_EQ(list_checkpoints(folder.path()), (std::vector<std::int64_t>{5, 6}));
+  EXPECT_EQ(folder.entries(), 2u);
+}
+
+TEST(SavingBeside, AStopWaitsForTheCheckpoint) {
+  for (const int ranks : {1, 2}) {
+    const TempFolder folder;
+    GuardedRun run{.ranks = ranks, .beside = true, .save_steps = 100, .output = folder.path()};
+    run.stop_asked = [] { return true; };
+    const RanAll all = run_all(run);
+    expect_no_error(all);
+    EXPECT_EQ(all.ranks[0].ending, Ending::preempted);
+    EXPECT_EQ(open_checkpoint(checkpoint_path(folder.path(), 1)).step, 1);
+    EXPECT_EQ(all.ranks[0].heard.saves.size(), 1u);
+  }
+}
+
+// The step after the checkpoint has a gradient that is not finite.
+TEST(SavingBeside, AnErrorOfAllRanksWaitsForTheCheckpoint) {
+  for (const int ranks : {1, 2}) {
+    const TempFolder folder;
+    GuardedRun run{.ranks = ranks, .beside = true, .save_steps = 2, .output = folder.path()};
+    run.meddle = [&](Sines& model, ParameterStore& store, std::int32_t id) {
+      const Use use(store, 0, false);
+      if (id >= 2 * ranks) model.parameters[0].value.as<float>()[3] = std::numeric_limits<float>::infinity();
+    };
+    for (const Said& error : run_all(run).errors) EXPECT_EQ(error.code, Exit::numeric) << error.what;
+    EXPECT_EQ(open_checkpoint(checkpoint_path(folder.path(), 2)).step, 2);
+    EXPECT_EQ(folder.entries(), 1u);
+  }
+}
+
+// An error of one rank alone: its checkpoint is complete, or absent without a trace.
+TEST(SavingBeside, AnErrorOfOneRankLeavesNothingHalf) {
+  for (const int ranks : {1, 2}) {
+    const TempFolder folder;
+    GuardedRun run{.ranks = ranks, .beside = true, .save_steps = 2, .output = folder.path()};
+    run.meddle = [&](Sines&, ParameterStore&, std::int32_t id) {
+      if (id == 2 * ranks) throw UserError(Exit::input, "a row is wrong");
+    };
+    const RanAll all = run_all(run);
+    EXPECT_EQ(all.errors[0].code, Exit::input);
+    EXPECT_EQ(folder.entries(), list_checkpoints(folder.path()).size());
+    if (ranks == 1) {
+      EXPECT_EQ(open_checkpoint(checkpoint_path(folder.path(), 2)).step, 2);
+    }
+  }
+}
+
+// The folder goes away while it is filled, which the threads of all ranks find.
+TEST(SavingBeside, AFailedWriteEndsTheRun) {
+  for (const int ranks : {1, 2}) {
+    const TempFolder folder;
+    GuardedRun run{.ranks = ranks, .beside = true, .steps = 40, .save_steps = 2, .output = folder.path()};
+    run.added = [](const std::string& to) { fs::remove_all(to); };
+    const RanAll all = run_all(run);
+    EXPECT_EQ(all.errors[0].code, Exit::storage) << all.errors[0].what;
+    for (const Said& error : all.errors) EXPECT_NE(error.what, "");
+    EXPECT_TRUE(list_checkpoints(folder.path()).empty());
+    EXPECT_TRUE(all.ranks[0].heard.saves.empty());
+  }
+}
+
+}  // namespace
+}  // namespace ft::test
