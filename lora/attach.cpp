@@ -289,19 +289,15 @@ void adapt_embedding(Model& model, Chooser& chooser, const LoraConfig& config, D
   model.visit(each);
 }
 
-bool is_buffer(const Parameter& p, const std::vector<std::string>& buffers) {
-  return std::ranges::any_of(buffers, [&](const std::string& end) { return p.name.ends_with(end); });
-}
-
 // Marks all modules whose names end with an entry, even within a part of a name, as PEFT does: "norm" matches
 // input_layernorm too.
 void mark_modules_to_save(Model& model, const std::vector<std::string>& modules, const Origin& origin) {
   std::set<std::string> unused(modules.begin(), modules.end());
   EachParameter each([&](Parameter& p) {
-    if (p.name.starts_with(kPeftPrefix) || is_buffer(p, origin.buffers)) return;
+    if (p.name.starts_with(kPeftPrefix)) return;
     for (const std::string& m : modules)
       if (any_module(in_peft(p.name), [&](std::string_view name) { return name.ends_with(m); })) {
-        p.trainable = true;
+        p.trainable = !p.constant;
         unused.erase(m);
       }
   });
@@ -414,8 +410,8 @@ void attach_again(Model& model, Attached& attached, const LoraConfig& config, DT
   model.visit(each);
 }
 
-void train_all(Model& model, const std::vector<std::string>& buffers) {
-  EachParameter each([&](Parameter& p) { p.trainable = !is_buffer(p, buffers); });
+void train_all(Model& model) {
+  EachParameter each([](Parameter& p) { p.trainable = !p.constant; });
   model.visit(each);
 }
 

@@ -52,7 +52,6 @@ struct Origin {
   bool single_experts = false;  // targets may be Linears of single experts, as with transformers 4
   std::string head = "lm_head", embedding = "model.embed_tokens";  // their names in the model
   bool tied_head = false;                                          // head and embedding share the table
-  std::vector<std::string> buffers = {};  // ends of names of parameters that modules_to_save never trains
   bool one_embedding = true;              // false: encoder and decoder have separate embedding modules
   // Part of PEFT's names after "model.", if PEFT adapts a larger model that has this one inside it:
   // "language_model."; empty: none.
@@ -67,7 +66,7 @@ Attached attach(Model&, const LoraConfig&, DType, const Origin&);
 // no longer names loses its adapter.
 void attach_again(Model&, Attached&, const LoraConfig&, DType, const Origin&);
 
-// Full fine-tuning: makes all parameters trainable but those whose names end so.
-void train_all(Model&, const std::vector<std::string>& buffers = {});
+// Full fine-tuning: makes all parameters trainable but constants.
+void train_all(Model&);
 
 }  // namespace ft::lora

@@ -31,7 +31,6 @@ struct ModelInfo {
   // The head of transformers' *ForTokenClassification; empty: there is no such model.
   std::string token_classifier;
   std::vector<std::string> never_quantized;  // linears that QLoRA does not quantize
-  std::vector<std::string> buffers;          // ends of names of parameters that are never trained
   std::string fp16_warning;                  // reason against training in float16; empty: none known
 
   // embedding: the embedding table's name in the files. embedding_copies: other names under which the files

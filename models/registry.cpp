@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "models/deepseek/family.h"
 #include "models/gemma/family.h"
 #include "models/gemma4/family.h"
 #include "models/gpt2/family.h"
@@ -54,6 +55,10 @@ constexpr std::array kFamilies = {
     Entry{"qwen3_5", "Qwen3_5ForCausalLM", &qwen3_next::kFamily},
     Entry{"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", &qwen3_next::kFamily},
     Entry{"qwen3_5_moe", "Qwen3_5MoeForCausalLM", &qwen3_next::kFamily},
+    Entry{"deepseek_v2", "DeepseekV2ForCausalLM", &deepseek::kFamily},
+    Entry{"deepseek_v3", "DeepseekV3ForCausalLM", &deepseek::kFamily},
+    Entry{"glm4_moe_lite", "Glm4MoeLiteForCausalLM", &deepseek::kFamily},
+    Entry{"glm4_moe", "Glm4MoeForCausalLM", &deepseek::kFamily},
     Entry{"t5", "T5ForConditionalGeneration", &t5::kFamily},
     Entry{"mt5", "MT5ForConditionalGeneration", &t5::kFamily},
 };

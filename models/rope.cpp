@@ -43,10 +43,12 @@ class Yarn {
   double factor_, low_ = 0, high_ = 0;
 };
 
+double yarn_mscale(double factor, double m) { return factor <= 1 ? 1 : 0.1 * m * std::log(factor) + 1; }
+
 // Returns YaRN's factor on cos and sin, given or derived (Peng et al. 2023, eq. 22; DeepSeek's mscale
 // variants).
 double yarn_attention_factor(const JsonObject& j, double factor) {
-  auto mscale = [&](double m) { return factor <= 1 ? 1.0 : 0.1 * m * std::log(factor) + 1; };
+  auto mscale = [&](double m) { return yarn_mscale(factor, m); };
   if (j.has("attention_factor")) return j.number("attention_factor");
   const double own = j.number_or("mscale", 0), all = j.number_or("mscale_all_dim", 0);
   return own != 0 && all != 0 ? mscale(own) / mscale(all) : mscale(1);
@@ -76,10 +78,16 @@ void read_longrope(Rope& r, const JsonObject& j) {
 
 }  // namespace
 
+double Rope::score_factor() const {
+  const double m = mscale_all_dim == 0 ? 1 : yarn_mscale(factor, mscale_all_dim);
+  return m * m;
+}
+
 void read_rope_scaling(Rope& r, const JsonObject& j) {
   const char* key = j.has("rope_type") ? "rope_type" : "type";
   const std::string type = j.text_or(key, "default");
   if (type == "default") return;
+  r.mscale_all_dim = j.number_or("mscale_all_dim", 0);
   if (type == "longrope" || type == "su" || (type == "yarn" && j.has("long_factor")))
     return read_longrope(r, j);
   const bool yarn = type == "yarn";

@@ -27,11 +27,16 @@ struct Rope {
   double low_freq_factor = 1, high_freq_factor = 4;  // llama3
   double beta_fast = 32, beta_slow = 1;              // yarn
   double attention_factor = 1;                       // yarn, longrope: multiplies cos and sin
+  double mscale_all_dim = 0;                         // see score_factor()
   bool truncate = true;                              // yarn: round the ramp's bounds to whole dimensions
   std::int64_t turning = 0;                          // proportional: pairs that rotate, the first ones
   // longrope, divisors of the frequencies (R / 2): for up to original_max_position tokens, and for longer
   // sequences.
   std::vector<double> short_factors = {}, long_factors = {};
+
+  // Factor of the scores of DeepSeek's models where positions are scaled: (0.1 mscale_all_dim ln(factor) +
+  // 1)^2 (transformers' yarn_apply_mscale).
+  double score_factor() const;
 };
 
 // Defaults and key names of a family's config class.

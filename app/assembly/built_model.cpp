@@ -276,7 +276,6 @@ lora::Origin origin_of(const ModelInfo& info, const lora::AdapterFolder* start) 
   origin.tied_head = info.tied_head;
   origin.one_embedding = !info.decoder;
   origin.nested = info.peft_nested;
-  origin.buffers = info.buffers;
   return origin;
 }
 
@@ -350,7 +349,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
     require_own_weights(b);
     make_starts(b, four_bit && four_bit->stored);
   } else if (purpose.trains()) {
-    lora::train_all(b.model(), b.made.info.buffers);
+    lora::train_all(b.model());
   }
   if (purpose.trains()) set_update_rules(b.model(), config.training);
   if (four_bit) {

@@ -59,6 +59,19 @@ std::vector<fs::path> templates_in(const std::string& folder) {
   return out;
 }
 
+// Copies a parameter's values into the tensor of this name.
+void copy_values(SafetensorsFiller& filler, const std::string& name, const Parameter& p,
+                 const ReadParameter& read) {
+  constexpr std::int64_t kAtOnce = 1 << 20;  // elements
+  std::vector<float> values(static_cast<std::size_t>(std::min(kAtOnce, p.whole_shape().numel())));
+  for (std::int64_t first = 0; first < p.whole_shape().numel(); first += kAtOnce) {
+    const std::int64_t n = std::min(kAtOnce, p.whole_shape().numel() - first);
+    const Tensor part(reinterpret_cast<std::byte*>(values.data()), DType::f32, {n});
+    read(p, part, first);
+    filler.write(name, first, part);
+  }
+}
+
 class AdapterFiles final : public ModelFiles {
  public:
   explicit AdapterFiles(const BuiltModel& b) : built_(b) {}
@@ -128,20 +141,12 @@ class AdapterFiles final : public ModelFiles {
   // Copies a frozen weight into the adapter's file. `exact`: the values that the run computes with; else the
   // values for the plain adapter, whose base keeps its original weights.
   void copy(const Parameter& p, const std::string& folder, const std::string& name, bool exact) const {
-    constexpr std::int64_t kAtOnce = 1 << 20;  // elements
     const ReadParameter own = built_.whole_reader();
-    const auto read = [&](const Parameter& q, Tensor y, std::int64_t first) {
+    SafetensorsFiller filler(folder);
+    copy_values(filler, name, p, [&](const Parameter& q, Tensor y, std::int64_t first) {
       if (exact || !built_.starts->changes_base()) return own(q, y, first);
       built_.below().whole.read(q.stored_name(), y, first);
-    };
-    SafetensorsFiller filler(folder);
-    std::vector<float> values(static_cast<std::size_t>(std::min(kAtOnce, p.whole_shape().numel())));
-    for (std::int64_t first = 0; first < p.whole_shape().numel(); first += kAtOnce) {
-      const std::int64_t n = std::min(kAtOnce, p.whole_shape().numel() - first);
-      const Tensor part(reinterpret_cast<std::byte*>(values.data()), DType::f32, {n});
-      read(p, part, first);
-      filler.write(name, first, part);
-    }
+    });
     filler.sync();
   }
 
@@ -154,7 +159,7 @@ class WholeModelFiles final : public ModelFiles {
   void create(const std::string& folder, bool exact) override {
     const DType dtype = exact ? DType::f32 : built_.dtype;
     write_shards(folder, "model", stacks(dtype).tensors(), {});
-    copy_buffers(folder);
+    copy_constants(folder);
     Json tied = Json::parse(config_with_dtype(model_config(built_), dtype, built_.rows()));
     write_tying(tied, built_.made.info);
     std::string config = json_text(tied) + "\n";
@@ -165,9 +170,10 @@ class WholeModelFiles final : public ModelFiles {
   }
   std::int64_t bytes(bool exact) const override {
     std::int64_t all = 0;
-    EachParameter each([&](Parameter& p) { all += p.whole_shape().numel(); });
+    const DType dtype = exact ? DType::f32 : built_.dtype;
+    EachParameter each([&](Parameter& p) { all += p.whole_shape().numel() * size_of(stored_as(p, dtype)); });
     built_.model().visit(each);
-    return all * size_of(exact ? DType::f32 : built_.dtype);
+    return all;
   }
   std::string name_of(const Parameter& p) const override { return stacks_.place_of(p.name).tensor; }
   std::int64_t first_of(const Parameter& p) const override { return stacks_.place_of(p.name).first; }
@@ -182,27 +188,23 @@ class WholeModelFiles final : public ModelFiles {
  private:
   Stacks stacks(DType dtype) const {
     std::vector<TensorSpec> specs;
-    EachParameter each([&](Parameter& p) { specs.push_back({p.name, dtype, p.whole_shape()}); });
+    EachParameter each([&](Parameter& p) { specs.push_back({p.name, stored_as(p, dtype), p.whole_shape()}); });
     built_.model().visit(each);
     return file_stacks(specs, built_.made.info);
   }
-  // Copies the parameters that are never trained, which no store writes.
-  void copy_buffers(const std::string& folder) const {
-    const auto& buffers = built_.made.info.buffers;
-    if (buffers.empty()) return;
-    SafetensorsFiller filler(folder);
+  // Copies the parameters that no training changes, which the store does not write.
+  void copy_constants(const std::string& folder) const {
+    std::vector<const Parameter*> constants;
     EachParameter each([&](Parameter& p) {
-      if (p.trainable ||
-          std::ranges::none_of(buffers, [&](const std::string& end) { return p.name.ends_with(end); }))
-        return;
-      std::vector<float> values(static_cast<std::size_t>(p.whole_shape().numel()));
-      const Tensor all(reinterpret_cast<std::byte*>(values.data()), DType::f32, {std::ssize(values)});
-      built_.base->read(p.stored_name(), all);
-      filler.write(p.name, 0, all);
+      if (p.constant) constants.push_back(&p);
     });
     built_.model().visit(each);
+    if (constants.empty()) return;
+    SafetensorsFiller filler(folder);
+    for (const Parameter* p : constants) copy_values(filler, p->name, *p, built_.whole_reader());
     filler.sync();
   }
+  static DType stored_as(const Parameter& p, DType dtype) { return p.wide ? DType::f32 : dtype; }
 
   const BuiltModel& built_;
   const Stacks stacks_;

@@ -59,7 +59,7 @@ Tensor RandomWeights::operator()(const std::string& name, const Shape& shape) {
   else if (initial_.contains(name) && initial_.at(name) == Initial::log_rates)
     fill_logarithms(values_, random_.with(name));
   else if (initial_.contains(name))
-    std::ranges::fill(values_, 1.0f);
+    std::ranges::fill(values_, initial_.at(name) == Initial::ones ? 1.0f : 0.0f);
   else
     std::ranges::fill(values_, name.ends_with(".bias") ? 0.0f : 1 - info_.norm_offset);
   if (!info_.decoder && name == info_.embedding && 0 <= padding_ && padding_ < shape[0])

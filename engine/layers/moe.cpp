@@ -145,14 +145,16 @@ Moe::Routed Moe::route(Ctx& c, Tensor x, const RouterStatistics* routers, Keep k
   const Tensor starts = routers ? routers->starts.elements(layer * (count + 1), count + 1) : own;
   {
     Scope scratch(c.scratch);
-    const Tensor logits = c.temporary(tokens, count);
+    const Tensor logits =
+        f32_logits ? c.scratch.take({tokens, count}, DType::f32) : c.temporary(tokens, count);
     score(c, r, logits, x);
     c.ops.enter(gate.name);
     c.ops.run(op::Route{.weights = scales ? r.chosen : r.weights,
                         .ids = r.ids,
                         .p = r.p,
                         .logits = logits,
-                        .normalised = normalised});
+                        .bias = correction ? correction->value : Tensor{},
+                        .rule = rule});
     if (scales) scale_choices(c, r);
     c.ops.run(op::GroupRows{
         .order = r.order, .tokens = r.tokens, .places = r.places, .starts = starts, .ids = r.ids});
@@ -247,11 +249,15 @@ void Moe::narrow(Ctx& c, Tensor y, Tensor x, Tensor residual, const Saved& s) co
   add_up(c, y, z, r, residual);
 }
 
-// y += sigmoid(gate x) mlp(x).
+// y += the shared expert's result, weighted if it has a gate.
 void Moe::add_shared(Ctx& c, Tensor y, const Saved& s) const {
+  if (!shared->gate) {
+    c.ops.enter(shared->mlp.name());
+    return c.ops.run(op::Add{y, s.shared_y});
+  }
   Scope scratch(c.scratch);
   const Tensor scaled = c.temporary(y.rows(), y.cols());
-  c.ops.enter(shared->gate.name);
+  c.ops.enter(shared->gate->name);
   c.ops.run(op::ScaleRows{.y = scaled, .x = s.shared_y, .w = s.shared_logits, .sigmoid = true});
   c.ops.run(op::Add{y, scaled});
 }
@@ -262,12 +268,14 @@ Moe::Saved Moe::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, const Route
   Saved s = widen(c, x, routed, routers, keep);
   if (shared) {
     s.shared_y = c.save(x.rows(), x.cols());
-    s.shared_logits = c.saved.take({x.rows()}, DType::f32);
+    if (shared->gate) s.shared_logits = c.saved.take({x.rows()}, DType::f32);
     s.shared = shared->mlp.forward(c, s.shared_y, x, {}, keep);
-    Scope scratch(c.scratch);
-    const Tensor logits = c.scratch.take({x.rows(), 1}, c.dtype);
-    s.shared_u = shared->gate.forward(c, logits, x);
-    c.ops.run(op::Cast{.y = s.shared_logits.view({x.rows(), 1}), .x = logits});
+    if (shared->gate) {
+      Scope scratch(c.scratch);
+      const Tensor logits = c.scratch.take({x.rows(), 1}, c.dtype);
+      s.shared_u = shared->gate->forward(c, logits, x);
+      c.ops.run(op::Cast{.y = s.shared_logits.view({x.rows(), 1}), .x = logits});
+    }
   }
   if (y) {
     narrow(c, y, x, residual, s);
@@ -347,29 +355,30 @@ void Moe::route_back(Ctx& c, Tensor dx, Tensor dw, Tensor x, const Routed& r) co
   }
   c.ops.run(op::ScatterRows{.y = each, .x = own, .rows = order});
   if (scales) scale_choices_back(c, dweights, r);
-  c.ops.run(op::RouteGrad{.dlogits = dlogits,
-                          .dweights = dweights,
-                          .ids = r.ids,
-                          .p = r.p,
-                          .slope = r.slope,
-                          .normalised = normalised});
+  c.ops.run(op::RouteGrad{
+      .dlogits = dlogits, .dweights = dweights, .ids = r.ids, .p = r.p, .slope = r.slope, .rule = rule});
   score_back(c, dx, dlogits, x, r);
 }
 
 void Moe::shared_back(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s) const {
   Scope scratch(c.scratch);
-  const Tensor dz = c.temporary(dy.rows(), dy.cols());
   const Tensor own = dx ? c.temporary(dx.rows(), dx.cols()) : Tensor{};
+  if (!shared->gate) {
+    shared->mlp.backward(c, own, dy, x, s.shared);
+    if (dx) c.ops.run(op::Add{dx, own});
+    return;
+  }
+  const Tensor dz = c.temporary(dy.rows(), dy.cols());
   const Tensor dw = c.scratch.take({dy.rows()}, DType::f32),
                dlogits = c.scratch.take({dy.rows(), 1}, c.dtype);
-  c.ops.enter(shared->gate.name);
+  c.ops.enter(shared->gate->name);
   c.ops.run(op::ScaleRowsGrad{
       .dx = dz, .dw = dw, .dy = dy, .x = s.shared_y, .w = s.shared_logits, .sigmoid = true});
   c.ops.run(op::Cast{.y = dlogits, .x = dw.view({dy.rows(), 1})});
   shared->mlp.backward(c, own, dz, x, s.shared);
   if (dx) c.ops.run(op::Add{dx, own});
   Sum sum(c.ops, dx, dx);
-  shared->gate.backward(c, sum, dlogits, x, s.shared_u);
+  shared->gate->backward(c, sum, dlogits, x, s.shared_u);
   sum.run();
 }
 
@@ -449,13 +458,14 @@ void Moe::visit(Visitor& v) {
     scales->norm.visit(v);
     v.parameter(scales->experts);
   }
+  if (correction) v.parameter(*correction);
   for (Expert& e : experts)
     for (Linear* l : {&e.gate_proj, &e.up_proj, &e.down_proj}) l->visit(v);
   for (const auto* adapter : {&gate_up_adapter, &down_adapter})
     if (*adapter) (*adapter)->visit(v);
   if (!shared) return;
   shared->mlp.visit(v);
-  shared->gate.visit(v);
+  if (shared->gate) shared->gate->visit(v);
 }
 
 }  // namespace ft

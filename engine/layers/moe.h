@@ -25,10 +25,10 @@ struct Expert {
   Linear gate_proj, up_proj, down_proj;
 };
 
-// An expert for all tokens, weighted by sigmoid(gate x) (Qwen2-MoE).
+// An expert for all tokens; with a gate its result is weighted by sigmoid(gate x) (Qwen2-MoE).
 struct SharedExpert {
   Mlp mlp;
-  Linear gate;  // (1, C)
+  std::optional<Linear> gate;  // (1, C)
 };
 
 // A router that norms its input and scales its results (Gemma 4): logits are C^-1/2 gate norm(x), and a
@@ -52,8 +52,9 @@ class ExpertsAdapter {
 };
 
 struct Moe {
-  std::string name;  // of the module in Hugging Face's model: model.layers.3.mlp
-  Linear gate;       // the router, (E, C)
+  std::string name;                     // of the module in Hugging Face's model: model.layers.3.mlp
+  Linear gate;                          // the router, (E, C)
+  std::optional<Parameter> correction;  // (E) f32, added to the scores for the choice of experts alone
   std::optional<RouterScales> scales;
   bool gate_is_linear = false;  // true: transformers has a linear there, which PEFT adapts like others
   std::vector<Expert> experts;
@@ -62,7 +63,8 @@ struct Moe {
   // In training, the capacity: the most rows of a pass that an expert may get, as a multiple of an even
   // share; 0: no limit.
   double capacity_factor = 0;
-  bool normalised = true;  // the weights of a token's experts sum to 1
+  RouteRule rule{.normalised = true};  // from logits to a token's experts and their weights
+  bool f32_logits = false;             // logits are not rounded to the pass's type
   Activation activation = Activation::silu;
   std::int64_t layer = 0;  // number among the layers with experts
   // True if PEFT applies target names of single experts' linears, from before transformers merged the experts

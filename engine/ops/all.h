@@ -44,7 +44,8 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op
                       op::Average,                                                          //
                       op::EncodeSigns, op::AddSigns, op::EncodeBlocks, op::DecodeBlocks,    // compressed.h
                       op::FactoredMeans, op::FactoredUpdate, op::RootUpdate,  // whole_optimizer.h
-                      op::MuonMomentum, op::Scale, op::Descend>;
+                      op::MuonMomentum, op::Scale, op::Descend,               //
+                      op::RepeatRows, op::RepeatRowsGrad>;                    // rows.h
 
 // Satisfied by the operations of the list.
 template <class Op>

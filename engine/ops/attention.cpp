@@ -99,10 +99,10 @@ double flops_of_products(int products, const Heads& heads, const Mask& mask) {
 }  // namespace
 
 void Rope::check() const {
-  require(is_float(x) && head_width > 0 && head_width % 2 == 0, "rope: the heads' width is odd");
+  require(is_float(x) && head_width > 0, "rope: the heads have no width");
   require(x.cols() % head_width == 0, "rope: the columns are not whole heads");
-  require(alike(cos, sin) && cos.dtype == DType::f32 && cos.dense() && sin.dense() &&
-              cos.cols() * 2 <= head_width,
+  require(alike(cos, sin) && cos.dtype == DType::f32 && cos.dense() && sin.dense() && first >= 0 &&
+              first + cos.cols() * 2 <= head_width,
           "rope: cos and sin are not (positions, R / 2) f32");
   require(is_vector(positions, x.rows(), DType::i32), "rope: positions is not one i32 for every row");
 }

@@ -73,8 +73,9 @@ struct KeyRanges {
 
 namespace op {
 
-// Rotates the pairs (i, i + R/2) of the first R columns of every head, in place. cos and sin (positions, R/2)
-// f32 hold any scaling; sign -1 is the transpose: the gradient. Su et al. 2021.
+// Rotates R columns of every head, from column `first` of the head on, in place: the pairs (i, i + R/2), or
+// with `neighbours` the pairs (2 i, 2 i + 1). cos and sin (positions, R/2) f32 hold any scaling; sign -1 is
+// the transpose: the gradient. Su et al. 2021.
 struct Rope {
   static constexpr const char* kName = "rope";
   InOut x;
@@ -82,6 +83,8 @@ struct Rope {
   In positions;  // (rows) i32
   std::int64_t head_width;
   float sign = 1;
+  std::int64_t first = 0;
+  bool neighbours = false;
 
   void check() const;
   void check_indices() const;

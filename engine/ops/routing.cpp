@@ -18,6 +18,11 @@ void Route::check() const {
               is_matrix(ids, logits.rows(), ids.cols(), DType::i32) &&
               is_matrix(weights, logits.rows(), ids.cols(), DType::f32),
           "route: weights and ids are not (T, k)");
+  require(is_vector_if_there(bias, logits.cols(), DType::f32), "route: bias is not one f32 for an expert");
+  require(rule.groups >= 1 && rule.groups <= RouteRule::kMostGroups && logits.cols() % rule.groups == 0 &&
+              rule.kept >= 1 && rule.kept <= rule.groups &&
+              ids.cols() <= logits.cols() / rule.groups * rule.kept,
+          "route: the groups do not hold k experts");
 }
 
 void RouteGrad::check() const {

@@ -2,18 +2,20 @@
 // tokens, E experts, k of them for each token, R = T k rows; choice j of token t has the number t k + j.
 #pragma once
 #include "engine/ops/roles.h"
+#include "engine/ops/route_rule.h"
 
 namespace ft::op {
 
-// p = softmax(logits) by row; ids: the k largest of a row in descending order, of equal ones the first;
-// weights: their p, divided by their sum if `normalised`.
+// p = the scores of the logits, by row; ids: the k experts of a row that the rule chooses, by p + bias;
+// weights: their p, as the rule says.
 struct Route {
   static constexpr const char* kName = "route";
-  Out weights;  // (T, k) f32
-  Out ids;      // (T, k) i32
-  Out p;        // (T, E) f32
-  In logits;    // (T, E)
-  bool normalised = false;
+  Out weights;         // (T, k) f32
+  Out ids;             // (T, k) i32
+  Out p;               // (T, E) f32
+  In logits;           // (T, E)
+  In bias = Tensor{};  // (E) f32
+  RouteRule rule;
 
   void check() const;
   void operands(auto&& visit) const {
@@ -21,6 +23,7 @@ struct Route {
     visit("ids", ids);
     visit("p", p);
     visit("logits", logits);
+    visit("bias", bias);
   }
 };
 
@@ -33,7 +36,7 @@ struct RouteGrad {
   In ids;
   In p;
   In slope = Tensor{};  // (E) f32
-  bool normalised = false;
+  RouteRule rule;
 
   void check() const;
   void check_indices() const;

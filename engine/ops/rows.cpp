@@ -56,6 +56,19 @@ void GatherSum::check() const {
 }
 void GatherSum::check_indices() const { require(all_below(rows, x.rows()), "gather_sum: a row beyond x"); }
 
+void RepeatRows::check() const {
+  require(is_float(y) && y.dtype == x.dtype && y.cols() == x.cols(), "repeat_rows: y and x differ");
+  require(x.rows() == 0 ? y.rows() == 0 : y.rows() % x.rows() == 0,
+          "repeat_rows: y does not have every row of x equally often");
+}
+
+void RepeatRowsGrad::check() const {
+  require(is_float(dy) && dx.dtype == dy.dtype && dx.cols() == dy.cols(),
+          "repeat_rows_grad: dx and dy differ");
+  require(dx.rows() == 0 ? dy.rows() == 0 : dy.rows() % dx.rows() == 0,
+          "repeat_rows_grad: dy does not have equally many rows for each of dx");
+}
+
 void Transpose::check() const {
   require(is_float(y) && y.dtype == x.dtype && y.rows() == x.cols() && y.cols() == x.rows(),
           "transpose: y is not x turned");

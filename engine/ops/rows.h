@@ -113,6 +113,32 @@ struct GatherSum {
   }
 };
 
+// y[i] = x[i / n]: every row of x n times, with n = rows of y / rows of x.
+struct RepeatRows {
+  static constexpr const char* kName = "repeat_rows";
+  Out y;
+  In x;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+  }
+};
+
+// dx[i] = the sum of dy[n i], ..., dy[n i + n - 1], in f32, rounded once.
+struct RepeatRowsGrad {
+  static constexpr const char* kName = "repeat_rows_grad";
+  Out dx;
+  In dy;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("dx", dx);
+    visit("dy", dy);
+  }
+};
+
 // y (n, m) = the transpose of x (m, n).
 struct Transpose {
   static constexpr const char* kName = "transpose";

@@ -37,7 +37,7 @@ struct UpdateRule {
 
 // Initial values of a new model's parameter. usual: random ones for matrices, 1 or 0 for norms and biases.
 // log_rates: logarithms of numbers from 0.01 to 16, which are rates of decay.
-enum class Initial : std::uint8_t { usual, ones, log_rates };
+enum class Initial : std::uint8_t { usual, zeros, ones, log_rates };
 
 struct Parameter {
   std::string name;  // its Hugging Face (or, for adapters, PEFT) name
@@ -47,6 +47,8 @@ struct Parameter {
   bool trainable = false;
   bool decays = true;      // weight decay applies; false for biases and norms, as in transformers' Trainer
   bool embedding = false;  // a table whose rows are looked up
+  bool constant = false;   // a buffer in transformers: in the files, never trained, not counted
+  bool wide = false;       // f32 in all files, as transformers keeps it
   UpdateRule rule = {};
 
   // Standard deviation of its initial random values. Empty: the model's initializer_range.
@@ -56,7 +58,7 @@ struct Parameter {
   // Number of model elements that it represents, if that is not its own number of elements: 4-bit codes,
   // scales.
   std::optional<std::int64_t> stands_for = {};
-  std::int64_t elements() const { return stands_for.value_or(whole_shape().numel()); }
+  std::int64_t elements() const { return constant ? 0 : stands_for.value_or(whole_shape().numel()); }
 
   // For ranks that split the model. portion: the part on this rank; empty: all of it. copied: rank 0 of them
   // has the same parameter, saves it, and counts it in norms. summed: each rank computes a part of the

@@ -60,7 +60,6 @@ Moe make_moe(const Config& c, std::int64_t layer, DType dtype) {
                          .down_proj = make_linear(own + "down_proj", F, C, false, dtype)});
   }
   m.choices = c.choices;
-  m.normalised = true;
   m.activation = c.hidden_act;
   m.layer = layer;
   m.keeps_names = false;
@@ -102,7 +101,7 @@ DecoderBlock make_block(const Config& c, std::int64_t layer, DType dtype) {
   finish_attention(b.attention, c, layer);
   if (c.experts > 0) add_experts(b, c, layer, dtype);
   if (c.per_layer > 0) add_per_layer_input(b, c, layer, dtype);
-  b.factor = Parameter{.name = at + "layer_scalar", .shape = {1}, .decays = false};
+  b.factor = Parameter{.name = at + "layer_scalar", .shape = {1}, .decays = false, .constant = true};
   return b;
 }
 
@@ -145,7 +144,6 @@ MadeModel make(const std::string& config_json, DType dtype) {
   MadeModel made = decoder::make_model(std::move(p), c);
   if (c.per_layer > 0) made.info.other_table = "model.embed_tokens_per_layer";
   describe_files(made.info.stored, c);
-  made.info.buffers = {".layer_scalar"};
   made.info.stacks_experts = true;  // transformers reads no other files
   if (c.nested) {
     made.info.peft_nested = "language_model.";

@@ -94,7 +94,7 @@ void read_experts(Config& c, const JsonObject& j) {
   if (absent.shared_width > 0)
     c.shared_width =
         j.integer_or("shared_expert_intermediate_size", absent.shared_width, 1, decoder::kMaxSize);
-  c.normalised = absent.normalised || j.boolean_or("norm_topk_prob", c.model_type == "qwen3_next");
+  c.rule.normalised = absent.normalised || j.boolean_or("norm_topk_prob", c.model_type == "qwen3_next");
   if (j.number_or("router_jitter_noise", 0) != 0)
     j.refuse("router_jitter_noise", "0: ft does not add noise to the inputs of routers");
   const double coefficient = j.number_or("router_aux_loss_coef", absent.coefficient);

@@ -1,17 +1,21 @@
 // The config.json of decoders with experts: Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE; and the experts of
 // Qwen3-Next and Qwen3.5.
 #pragma once
+#include "engine/ops/route_rule.h"
 #include "models/decoder/config.h"
 
 namespace ft::moe {
 
 struct Config : decoder::Config {
   std::int64_t experts = 0, choices = 0, expert_width = 0;
-  std::int64_t shared_width = 0;  // width of the expert that all tokens use; 0: none
-  bool normalised = true;         // the weights of a token's experts add up to 1
-  float balance = 0;              // coefficient of the routers' loss; 0: not added
-  bool norms_whole_rows = false;  // queries' and keys' norms cover all heads together
-  std::vector<bool> sparse;       // by layer: it has experts
+  std::int64_t shared_width = 0;       // width of the expert that all tokens use; 0: none
+  bool shared_gated = true;            // that expert has a gate
+  RouteRule rule{.normalised = true};  // from a router's logits to a token's experts and their weights
+  bool corrected = false;              // routers have a bias for the choice of experts
+  bool f32_logits = false;             // routers' logits are f32, whatever the model's type
+  float balance = 0;                   // coefficient of the routers' loss; 0: not added
+  bool norms_whole_rows = false;       // queries' and keys' norms cover all heads together
+  std::vector<bool> sparse;            // by layer: it has experts
 };
 
 // Reads the settings of the experts, for a family that reads the others itself.

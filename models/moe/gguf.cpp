@@ -28,7 +28,7 @@ void check(const Config& c, const std::string& config_json) {
   };
   require_experts_everywhere(c, config_json);
   const bool normalised = c.model_type == "qwen3_moe" || c.model_type == "mixtral";
-  if (c.normalised != normalised) refuse("norm_topk_prob", normalised ? "true" : "false");
+  if (c.rule.normalised != normalised) refuse("norm_topk_prob", normalised ? "true" : "false");
   if (c.norms_whole_rows && c.key_width() != c.hidden_size)
     refuse("num_key_value_heads", "as many keys as hidden_size");
   if (c.model_type != "mixtral" && c.qkv_bias != (c.model_type == "qwen2_moe"))

@@ -39,17 +39,25 @@ Moe make_moe(const Config& c, std::int64_t layer, DType dtype) {
                          .down_proj = make_linear(own + names.down, F, C, false, dtype)});
   }
   m.choices = c.choices;
-  m.normalised = c.normalised;
+  m.rule = c.rule;
+  m.f32_logits = c.f32_logits;
+  if (c.corrected)
+    m.correction = Parameter{.name = at + "mlp.gate.e_score_correction_bias",
+                             .shape = {c.experts},
+                             .decays = false,
+                             .constant = true,
+                             .wide = true,
+                             .initial = Initial::zeros};
   m.activation = c.hidden_act;
   m.keeps_names = c.model_type != "qwen2_moe" && c.model_type != "qwen3_5_moe_text";
   if (c.shared_width == 0) return m;
   SharedExpert& shared = m.shared.emplace();
-  const std::string own = at + "mlp.shared_expert";
-  shared.mlp.gate_proj = make_linear(own + ".gate_proj", C, c.shared_width, false, dtype);
-  shared.mlp.up_proj = make_linear(own + ".up_proj", C, c.shared_width, false, dtype);
-  shared.mlp.down_proj = make_linear(own + ".down_proj", c.shared_width, C, false, dtype);
+  const std::string own = at + (c.shared_gated ? "mlp.shared_expert" : "mlp.shared_experts");
+  shared.mlp.gate_proj = make_linear(own + ".gate_proj", C, c.shared_width, c.mlp_bias, dtype);
+  shared.mlp.up_proj = make_linear(own + ".up_proj", C, c.shared_width, c.mlp_bias, dtype);
+  shared.mlp.down_proj = make_linear(own + ".down_proj", c.shared_width, C, c.mlp_bias, dtype);
   shared.mlp.activation = c.hidden_act;
-  shared.gate = make_linear(own + "_gate", C, 1, false, dtype);
+  if (c.shared_gated) shared.gate = make_linear(own + "_gate", C, 1, false, dtype);
   return m;
 }
 

@@ -6,7 +6,7 @@
 namespace ft::moe {
 
 // Replaces the MLPs of the layers that have experts by mlp.gate, mlp.experts.E.{gate,up,down}_proj and
-// mlp.shared_expert, or Mixtral's names for them.
+// mlp.shared_expert (mlp.shared_experts if it has no gate), or Mixtral's names for them.
 void add_experts(CausalLm::Parts&, const Config&, DType);
 // Returns the model, after add_experts().
 MadeModel make_model(CausalLm::Parts, const Config&);

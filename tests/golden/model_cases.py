@@ -22,7 +22,8 @@ DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
 VERSIONS = {"torch": torch.__version__.split("+")[0], "transformers": transformers.__version__, "peft": peft.__version__}
 STEPS = 50
 SEQ2SEQ = ("t5", "mt5")
-WITH_EXPERTS = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "qwen3_next", "qwen3_5_moe_text", "gemma4_text")
+WITH_EXPERTS = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "qwen3_next", "qwen3_5_moe_text", "gemma4_text", "deepseek_v2", "deepseek_v3",
+                "glm4_moe_lite", "glm4_moe")
 # In f32 PyTorch's gradients of the delta rule's decays are good to 4e-4 only: they are differences of large sums.
 WITH_STATES = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 IGNORED = -100
@@ -49,6 +50,8 @@ def make_model(spec):
         for name, b in model.named_buffers():
             if name.endswith("layer_scalar"):       # Gemma 4's, which is not trained
                 b.mul_(0.7 + 0.6 * torch.rand(b.shape, generator=noise))
+            if name.endswith("e_score_correction_bias"):
+                b.add_(0.1 * torch.randn(b.shape, generator=noise))
         if "head_scale" in spec:                     # T5's own head begins so large that training is chaotic
             model.lm_head.weight.mul_(spec["head_scale"])
     return model

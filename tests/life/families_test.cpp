@@ -51,7 +51,8 @@ TEST_P(Families, TrainIn4Bits) {
 INSTANTIATE_TEST_SUITE_P(All, Families,
                          testing::Values("gemma2", "gemma3", "phi3", "opt-post", "gpt2", "gpt-neox",
                                          "granite", "olmo2", "smollm3", "mixtral", "qwen2-moe", "qwen35",
-                                         "qwen3-next-moe"),
+                                         "qwen3-next-moe", "deepseek-v3", "deepseek-v2", "glm4-moe-lite",
+                                         "glm4-moe"),
                          [](const auto& family) {
                            std::string name = family.param;
                            std::erase(name, '-');

@@ -60,6 +60,29 @@ TEST(ExpertTargets, QwensSharedExpertsKeepTheirNames) {
   }
 }
 
+// DeepSeek's names of dense layers and of shared experts mean the experts, too; latent attention has its own.
+TEST(ExpertTargets, DeepSeek) {
+  const LoraConfig c = converted("deepseek-v3", "all-linear");
+  EXPECT_EQ(std::get<Names>(c.target_modules),
+            (Names{"kv_a_proj_with_mqa", "kv_b_proj", "o_proj", "q_a_proj", "q_b_proj"}));
+  EXPECT_EQ(c.target_parameters, (Names{"down_proj", "gate.weight", "gate_up_proj"}));
+}
+
+// A bias of routers is a buffer in transformers: full fine-tuning does not train it, and no count has it.
+TEST(ExpertTargets, ABiasForTheChoiceOfExpertsIsConstant) {
+  const MadeModel made = model("deepseek-v3");
+  train_all(*made.model);
+  std::int64_t constants = 0;
+  EachParameter each([&](Parameter& p) {
+    const bool bias = p.name.ends_with("e_score_correction_bias");
+    EXPECT_EQ(p.trainable, !bias) << p.name;
+    EXPECT_EQ(p.elements() == 0, bias) << p.name;
+    constants += bias;
+  });
+  made.model->visit(each);
+  EXPECT_EQ(constants, 1);
+}
+
 // In Qwen3-Next the names mean the experts, not the shared expert; Qwen3.5's names are not converted.
 TEST(ExpertTargets, Qwen3NextAndQwen35) {
   const LoraConfig next = converted("qwen3-next-moe", "all-linear");

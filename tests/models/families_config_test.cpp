@@ -2,12 +2,14 @@
 // tensors.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "engine/files/json.h"
 #include "models/gemma/config.h"
 #include "models/registry.h"
+#include "models/rope.h"
 #include "tests/engine/files/temp_folder.h"
 
 namespace ft {
@@ -137,6 +139,93 @@ TEST(FamilyConfigs, Qwen3Next) {
   EXPECT_EQ(of_next.at("model.layers.0.mlp.shared_expert_gate.weight"), (Shape{1, 32}));
   EXPECT_EQ(of_next.at("model.layers.1.self_attn.q_proj.weight"), (Shape{2 * 4 * 256, 32}));
   EXPECT_EQ(of_next.at("model.layers.1.mlp.up_proj.weight"), (Shape{48, 32}));
+}
+
+TEST(FamilyConfigs, LatentAttention) {
+  Json v3 = base("deepseek_v3");
+  v3["num_key_value_heads"] = v3["num_attention_heads"];
+  v3["first_k_dense_replace"] = 1;
+  v3["n_routed_experts"] = 16;
+  const auto of_v3 = tensors(v3);
+  EXPECT_EQ(of_v3.at("model.layers.0.self_attn.q_a_proj.weight"), (Shape{1536, 32}));
+  EXPECT_EQ(of_v3.at("model.layers.0.self_attn.q_b_proj.weight"), (Shape{4 * 192, 1536}));
+  EXPECT_EQ(of_v3.at("model.layers.0.self_attn.kv_a_proj_with_mqa.weight"), (Shape{512 + 64, 32}));
+  EXPECT_EQ(of_v3.at("model.layers.0.self_attn.kv_b_proj.weight"), (Shape{4 * 256, 512}));
+  EXPECT_EQ(of_v3.at("model.layers.0.self_attn.o_proj.weight"), (Shape{32, 4 * 128}));
+  EXPECT_EQ(of_v3.at("model.layers.0.mlp.up_proj.weight"), (Shape{48, 32}));
+  EXPECT_EQ(of_v3.at("model.layers.1.mlp.gate.e_score_correction_bias"), (Shape{16}));
+  EXPECT_EQ(of_v3.at("model.layers.1.mlp.experts.15.up_proj.weight"), (Shape{2048, 32}));
+  EXPECT_EQ(of_v3.at("model.layers.1.mlp.shared_experts.down_proj.weight"), (Shape{32, 2048}));
+
+  Json v2 = base("deepseek_v2");
+  v2["num_key_value_heads"] = v2["num_attention_heads"];
+  v2["num_experts_per_tok"] = 6;
+  v2["q_lora_rank"] = nullptr;
+  const auto of_v2 = tensors(v2);
+  EXPECT_EQ(of_v2.at("model.layers.0.self_attn.q_proj.weight"), (Shape{4 * 192, 32}));
+  EXPECT_EQ(of_v2.at("model.layers.0.mlp.shared_experts.up_proj.weight"), (Shape{2 * 1407, 32}));
+  EXPECT_FALSE(of_v2.contains("model.layers.0.mlp.gate.e_score_correction_bias"));
+
+  Json flash = base("glm4_moe_lite");
+  flash["num_key_value_heads"] = flash["num_attention_heads"];
+  const auto of_flash = tensors(flash);
+  EXPECT_EQ(of_flash.at("model.layers.1.self_attn.kv_b_proj.weight"), (Shape{4 * 448, 512}));
+  EXPECT_TRUE(of_flash.contains("model.layers.0.mlp.up_proj.weight"));
+  EXPECT_TRUE(of_flash.contains("model.layers.1.mlp.experts.63.up_proj.weight"));
+
+  Json glm = base("glm4_moe");
+  glm["attention_bias"] = glm["use_qk_norm"] = true;
+  const auto of_glm = tensors(glm);
+  EXPECT_TRUE(of_glm.contains("model.layers.0.self_attn.q_proj.bias"));
+  EXPECT_FALSE(of_glm.contains("model.layers.0.self_attn.o_proj.bias"));
+  EXPECT_EQ(of_glm.at("model.layers.0.self_attn.q_norm.weight"), (Shape{8}));
+}
+
+TEST(FamilyConfigs, LatentAttentionRefusesByName) {
+  const auto said = [](const char* type, const Json& change) {
+    Json all{{"num_key_value_heads", 4}, {"num_experts_per_tok", 2}};
+    all.update(change);
+    const std::string text = refusal(type, all), file = "3 config.json: ";
+    return text.starts_with(file) ? text.substr(file.size()) : text;
+  };
+  EXPECT_EQ(said("deepseek_v3", Json::object()), "");
+  EXPECT_EQ(
+      said("deepseek_v3", {{"num_key_value_heads", 2}}),
+      "num_key_value_heads must be num_attention_heads (4): latent attention has a key for every query, "
+      "is 2");
+  EXPECT_EQ(said("deepseek_v3", {{"qk_rope_head_dim", 7}}), "qk_rope_head_dim must be even, is 7");
+  EXPECT_EQ(said("deepseek_v3", {{"n_group", 7}}),
+            "n_group must be a divisor of n_routed_experts (256), is 7");
+  EXPECT_EQ(said("deepseek_v3", {{"n_routed_experts", 8}, {"n_group", 8}}),
+            "n_group must be a number of groups with at least two experts each, is 8");
+  EXPECT_EQ(said("deepseek_v3", {{"topk_group", 9}}), "topk_group must be at most n_group (8), is 9");
+  EXPECT_EQ(said("deepseek_v3", {{"topk_group", 1}, {"num_experts_per_tok", 33}}),
+            "num_experts_per_tok must be at most the number of experts in topk_group groups (32), is 33");
+  EXPECT_EQ(said("deepseek_v3", {{"scoring_func", "softmax"}}),
+            "scoring_func must be sigmoid, is \"softmax\"");
+  EXPECT_EQ(said("deepseek_v3", {{"topk_method", "greedy"}}), "topk_method must be noaux_tc, is \"greedy\"");
+  EXPECT_EQ(said("deepseek_v3", {{"moe_layer_freq", 2}}),
+            "moe_layer_freq must be 1: ft has experts in every layer after the first ones, is 2");
+  EXPECT_EQ(said("deepseek_v2", {{"topk_method", "noaux_tc"}}),
+            "topk_method must be greedy or group_limited_greedy, is \"noaux_tc\"");
+  EXPECT_EQ(
+      said("deepseek_v2", {{"norm_topk_prob", true}}),
+      "norm_topk_prob must be false: transformers does not divide the weights of a V2 model by their sum, "
+      "is true");
+  EXPECT_EQ(said("glm4_moe_lite", {{"first_k_dense_replace", 2}}),
+            "first_k_dense_replace must be 1: other models say so in mlp_layer_types, is 2");
+  EXPECT_EQ(said("glm4_moe_lite", {{"mlp_layer_types", {"dense"}}}),
+            "mlp_layer_types must be a list with one entry for each layer, is [\"dense\"]");
+  EXPECT_EQ(said("glm4_moe_lite", {{"mlp_layer_types", {"dense", "thin"}}}),
+            "mlp_layer_types must be a list of sparse and dense, is [\"dense\",\"thin\"]");
+}
+
+// The factor of the scores where positions are scaled, as transformers' yarn_apply_mscale has it.
+TEST(FamilyConfigs, DeepSeeksYarnScalesTheScores) {
+  const Rope stretched{.type = Rope::Type::yarn, .factor = 40, .mscale_all_dim = 0.707};
+  EXPECT_NEAR(stretched.score_factor(), std::pow(0.1 * 0.707 * std::log(40.0) + 1, 2), 1e-12);
+  EXPECT_EQ(Rope{}.score_factor(), 1);
+  EXPECT_EQ((Rope{.type = Rope::Type::yarn, .factor = 1, .mscale_all_dim = 1}.score_factor()), 1);
 }
 
 // The text model of a file with images has the same tensors as the text model alone.

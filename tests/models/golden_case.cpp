@@ -180,7 +180,7 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
     origin.embedding = made_.info.embedding.substr(0, made_.info.embedding.rfind('.'));
     attached_ = lora::attach(*made_.model, adapter_->config(), how.dtype, origin);
   } else {
-    lora::train_all(*made_.model, made_.info.buffers);
+    lora::train_all(*made_.model);
   }
   if (made_.info.stacks_experts) weights_.name_as(made_.info.stored);
   std::vector<Batch> all;

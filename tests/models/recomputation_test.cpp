@@ -55,7 +55,7 @@ float number(const std::string& name, std::int64_t i) {
 
 Result step(Ops& ops, Communicator& comm, const Kind& kind, const std::string& config, std::int64_t n) {
   MadeModel made = make_model(config, DType::f32);
-  lora::train_all(*made.model, made.info.buffers);
+  lora::train_all(*made.model);
   EachParameter freeze([&](Parameter& p) {
     for (int i = 0; i < kind.frozen; ++i)
       if (p.name.find("layers." + std::to_string(i) + ".") != p.name.npos) p.trainable = false;

@@ -112,7 +112,7 @@ class SequenceParallel : public testing::TestWithParam<Kind> {
   MadeModel model() const {
     MadeModel made = make_model(folder_ / "config.json", DType::f32);
     if (!GetParam().adapters) {
-      lora::train_all(*made.model, made.info.buffers);
+      lora::train_all(*made.model);
       return made;
     }
     lora::LoraConfig config;
@@ -291,7 +291,9 @@ const Kind kKinds[] = {{"llama", "llama", {2, 4}},
                        {"t5", "t5", {2, 4}, kT5},
                        {"t5_adapters", "t5-v11", {4}, kT5, true},
                        {"gpt_neox", "gpt-neox", {3}},
-                       {"gemma", "gemma3", {3}}};
+                       {"gemma", "gemma3", {3}},
+                       {"latent", "deepseek-v3", {3}},
+                       {"latent_adapters", "glm4-moe-lite", {3}, Json::object(), true}};
 
 // Rings also allow heads that the ranks do not divide.
 const Kind kRings[] = {
@@ -303,7 +305,8 @@ const Kind kRings[] = {
     {"adapters_ring", "llama", {2, 4}, Json::object(), true, SequenceSharing::ring},
     {"gpt_neox_ring", "gpt-neox", {2}, Json::object(), false, SequenceSharing::ring},
     {"phi3_ring", "phi3", {2}, Json::object(), true, SequenceSharing::ring},
-    {"gemma_ring", "gemma2", {2, 4}, Json::object(), false, SequenceSharing::ring}};
+    {"gemma_ring", "gemma2", {2, 4}, Json::object(), false, SequenceSharing::ring},
+    {"latent_ring", "deepseek-v3", {2}, Json::object(), false, SequenceSharing::ring}};
 
 std::string name_of(const testing::TestParamInfo<Kind>& p) { return p.param.name; }
 INSTANTIATE_TEST_SUITE_P(Models, SequenceParallel, testing::ValuesIn(kKinds), name_of);

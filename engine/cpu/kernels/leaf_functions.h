@@ -27,6 +27,8 @@ void compute(const op::ScaleColumns&, Team&);
 void compute(const op::ColumnDots&, Team&);
 void compute(const op::LogitSums&, Team&);
 void compute(const op::GatherSum&, Team&);
+void compute(const op::RepeatRows&, Team&);
+void compute(const op::RepeatRowsGrad&, Team&);
 void compute(const op::Transpose&, Team&);
 void compute(const op::Route&, Team&);
 void compute(const op::RouteGrad&, Team&);

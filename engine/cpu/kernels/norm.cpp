@@ -48,6 +48,16 @@ void norm_dx(const op::RmsNormGrad& op, Team& team) {
   });
 }
 
+// Rotates the pairs (2 i, 2 i + 1) of a head's columns.
+template <class T>
+void rotate_neighbours(T* x, const float* cos, const float* sin, i64 half, float sign) {
+  for (i64 i = 0; i < half; ++i) {
+    const float u = to_float(x[2 * i]), v = to_float(x[2 * i + 1]), p = cos[i], q = sin[i] * sign;
+    from_float(x[2 * i], u * p - v * q);
+    from_float(x[2 * i + 1], v * p + u * q);
+  }
+}
+
 template <class T>
 void rotate(const op::Rope& op, Team& team) {
   const View x = view_of(op.x);
@@ -57,8 +67,12 @@ void rotate(const op::Rope& op, Team& team) {
     const float *cos = data_of<const float>(op.cos) + positions[r] * half,
                 *sin = data_of<const float>(op.sin) + positions[r] * half;
     const Vec sign = splat(op.sign);
-    T* row = at<T>(x, r);
-    for (T *a = row, *b = row + half; a < row + x.cols; a += op.head_width, b += op.head_width)
+    T *row = at<T>(x, r), *end = row + x.cols;
+    if (op.neighbours) {
+      for (T* a = row + op.first; a < end; a += op.head_width) rotate_neighbours(a, cos, sin, half, op.sign);
+      return;
+    }
+    for (T *a = row + op.first, *b = a + half; a < end; a += op.head_width, b += op.head_width)
       each_vector(half, [&](auto part, i64 i) {
         const Vec u = part.load(a + i), v = part.load(b + i);
         const Vec p = part.load(cos + i), q = part.load(sin + i) * sign;

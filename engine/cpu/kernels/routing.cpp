@@ -20,17 +20,9 @@ void softmax(float* p, const T* logits, i64 n) {
   for (i64 i = 0; i < n; ++i) p[i] /= total;
 }
 
-// Numbers of the k largest elements. NaNs are never larger, so that the result is always k different numbers.
-void choose(std::int32_t* ids, const float* p, i64 n, i64 k) {
-  for (i64 j = 0; j < k; ++j) {
-    i64 best = -1;
-    for (i64 e = 0; e < n; ++e) {
-      bool taken = false;
-      for (i64 i = 0; i < j; ++i) taken = taken || ids[i] == e;
-      if (!taken && (best < 0 || p[e] > p[best])) best = e;
-    }
-    ids[j] = static_cast<std::int32_t>(best);
-  }
+template <class T>
+void sigmoids(float* p, const T* logits, i64 n) {
+  each_vector(n, [&](auto part, i64 i) { part.store(p + i, math::sigmoid(part.load(logits + i))); });
 }
 
 float sum_of(const float* p, const std::int32_t* ids, i64 k) {
@@ -47,21 +39,19 @@ void route_back(const op::RouteGrad& op, i64 row) {
   const float* dweights = data_of<const float>(op.dweights) + row * k;
   const std::int32_t* ids = data_of<const std::int32_t>(op.ids) + row * k;
   T* out = at<T>(dlogits, row);
-  // Gradient of p: slope, plus the choices' part; gradient of the logits: p (that - sum of p times it).
-  float pull = 0, sum = 1;
-  if (op.normalised) {
-    sum = sum_of(p, ids, k);
-    for (i64 j = 0; j < k; ++j) pull += dweights[j] * p[ids[j]] / sum;
-  }
+  // Gradient of p: slope, plus the choices' part. Gradient of the logits: p (1 - p) times it for sigmoids, p
+  // (that - sum of p times it) for a softmax.
+  const float sum = math::route_divisor(op.rule, sum_of(p, ids, k)), scale = op.rule.scale;
+  float pull = 0;
+  for (i64 j = 0; j < k && op.rule.normalised; ++j) pull += dweights[j] * p[ids[j]] / sum;
   float dot = 0;
-  if (slope)
-    for (i64 e = 0; e < n; ++e) dot += p[e] * slope[e];
-  for (i64 j = 0; j < k; ++j) dot += p[ids[j]] * ((dweights[j] - pull) / sum);
+  for (i64 e = 0; e < n && slope; ++e) dot += p[e] * slope[e];
+  for (i64 j = 0; j < k; ++j) dot += p[ids[j]] * ((dweights[j] - pull) / sum * scale);
   for (i64 e = 0; e < n; ++e) {
     float g = slope ? slope[e] : 0;
     for (i64 j = 0; j < k; ++j)
-      if (ids[j] == e) g += (dweights[j] - pull) / sum;
-    from_float(out[e], p[e] * (g - dot));
+      if (ids[j] == e) g += (dweights[j] - pull) / sum * scale;
+    from_float(out[e], op.rule.sigmoid ? p[e] * (1 - p[e]) * g : p[e] * (g - dot));
   }
 }
 
@@ -76,10 +66,11 @@ void compute(const op::Route& op, Team& team) {
     each_row(logits.rows, n * (8 + k), team, [&](i64 row) {
       float *p = data_of<float>(op.p) + row * n, *w = data_of<float>(op.weights) + row * k;
       std::int32_t* ids = data_of<std::int32_t>(op.ids) + row * k;
-      softmax(p, at<const decltype(t)>(logits, row), n);
-      choose(ids, p, n, k);
-      const float sum = op.normalised ? sum_of(p, ids, k) : 1;
-      for (i64 j = 0; j < k; ++j) w[j] = p[ids[j]] / sum;
+      const auto* own = at<const decltype(t)>(logits, row);
+      op.rule.sigmoid ? sigmoids(p, own, n) : softmax(p, own, n);
+      math::choose_experts(ids, {p, data_of<const float>(op.bias)}, n, k, op.rule);
+      const float sum = math::route_divisor(op.rule, sum_of(p, ids, k));
+      for (i64 j = 0; j < k; ++j) w[j] = p[ids[j]] / sum * op.rule.scale;
     });
   });
 }
@@ -178,6 +169,39 @@ void compute(const op::GatherSum& op, Team& team) {
         Vec sum = pc ? part.load(pc + i) : zero();
         for (i64 j = 0; j < k; ++j) sum = sum + part.load(at<T>(x, from[j]) + i);
         part.store(py + i, sum);
+      });
+    });
+  });
+}
+
+void compute(const op::RepeatRows& op, Team& team) {
+  const View y = view_of(op.y), x = view_of(op.x);
+  if (x.rows == 0) return;
+  const i64 n = y.rows / x.rows;
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    each_row(x.rows, x.cols * n, team, [&](i64 row) {
+      const T* px = at<T>(x, row);
+      for (i64 i = row * n; i < (row + 1) * n; ++i) {
+        T* py = at<T>(y, i);
+        each_vector(x.cols, [&](auto part, i64 j) { part.store(py + j, part.load(px + j)); });
+      }
+    });
+  });
+}
+
+void compute(const op::RepeatRowsGrad& op, Team& team) {
+  const View dx = view_of(op.dx), dy = view_of(op.dy);
+  if (dx.rows == 0) return;
+  const i64 n = dy.rows / dx.rows;
+  with_float(dx.type, [&](auto t) {
+    using T = decltype(t);
+    each_row(dx.rows, dx.cols * n, team, [&](i64 row) {
+      T* pdx = at<T>(dx, row);
+      each_vector(dx.cols, [&](auto part, i64 j) {
+        Vec sum = part.load(at<T>(dy, row * n) + j);
+        for (i64 i = row * n + 1; i < (row + 1) * n; ++i) sum = sum + part.load(at<T>(dy, i) + j);
+        part.store(pdx + j, sum);
       });
     });
   });

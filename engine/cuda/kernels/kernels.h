@@ -37,6 +37,8 @@ void compute(const op::ScaleColumns&, const Queue&);
 void compute(const op::ColumnDots&, const Queue&);
 void compute(const op::LogitSums&, const Queue&);
 void compute(const op::GatherSum&, const Queue&);
+void compute(const op::RepeatRows&, const Queue&);
+void compute(const op::RepeatRowsGrad&, const Queue&);
 void compute(const op::Transpose&, const Queue&);
 void compute(const op::Route&, const Queue&);
 void compute(const op::RouteGrad&, const Queue&);

@@ -1,5 +1,4 @@
-// Rotary positions, in place: a thread rotates eight pairs (i, i + R/2) of four heads, which it loads at
-// once.
+// Rotary positions, in place: a thread rotates eight pairs of four heads, which it loads at once.
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
 
@@ -60,27 +59,62 @@ __global__ void __launch_bounds__(256) rotate(Call<T> c) {
   }
 }
 
+// A thread rotates the pairs (2 i, 2 i + 1) of a row, one after another.
+template <class T>
+__global__ void __launch_bounds__(256) rotate_neighbours(Call<T> c) {
+  const i64 pairs = static_cast<i64>(c.heads) * c.half;
+  for (i64 row = blockIdx.y; row < c.rows; row += gridDim.y) {
+    const i64 position = c.at[row];
+    if (position < 0 || position >= c.positions) {
+      *c.wrong = static_cast<std::int32_t>(Wrong::position);
+      continue;
+    }
+    for (i64 n = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; n < pairs;
+         n += static_cast<i64>(gridDim.x) * blockDim.x) {
+      const i64 i = n % c.half;
+      T* const p = c.x.at(row, n / c.half * c.head_width + 2 * i);
+      const float a = to_float(p[0]), b = to_float(p[1]), cos = c.cos[position * c.half + i],
+                  sin = c.sin[position * c.half + i] * c.sign;
+      from_float(p[0], a * cos - b * sin);
+      from_float(p[1], b * cos + a * sin);
+    }
+  }
+}
+
 }  // namespace
 
 void compute(const op::Rope& op, const Queue& queue) {
-  const View x = view_of(op.x);
+  View x = view_of(op.x);
   if (x.rows == 0 || x.cols == 0) return;
+  const i64 heads = x.cols / op.head_width;
+  x.data = static_cast<std::byte*>(x.data) + op.first * size_of(x.type);  // heads begin at the rotated part
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
     const View cos = view_of(op.cos), sin = view_of(op.sin);
-    const i64 half = cos.cols, heads = x.cols / op.head_width;
+    const i64 half = cos.cols;
+    const Call<T> call{Rows<T>(x),
+                       data_of<const float>(op.cos),
+                       data_of<const float>(op.sin),
+                       data_of<const std::int32_t>(op.positions),
+                       x.rows,
+                       cos.rows,
+                       static_cast<int>(heads),
+                       static_cast<int>(op.head_width),
+                       static_cast<int>(half),
+                       op.sign,
+                       queue.wrong};
+    const unsigned rows = at_most(x.rows, kMostGridY);
+    if (op.neighbours) {
+      const unsigned threads = at_most(ceil_div(heads * half, 32) * 32, 256);
+      return launch("rope", {queue.stream, dim3(at_most(ceil_div(heads * half, threads), 8), rows), threads},
+                    rotate_neighbours<T>, call);
+    }
     const i64 all_threads = ceil_div(heads, kHeads) * ceil_div(half, kPack);
     const View halves{x.data, x.type, 2, half, half}, all{x.data, x.type, 2, op.head_width, op.head_width};
     const bool whole = half % kPack == 0 && wide({x, halves, all, cos, sin});
     const unsigned threads = at_most(ceil_div(all_threads, 32) * 32, 256);
-    launch(
-        "rope",
-        {queue.stream,
-         dim3(static_cast<unsigned>(ceil_div(all_threads, threads)), at_most(x.rows, kMostGridY)), threads},
-        whole ? rotate<T, true> : rotate<T, false>,
-        Call<T>{Rows<T>(x), data_of<const float>(op.cos), data_of<const float>(op.sin),
-                data_of<const std::int32_t>(op.positions), x.rows, cos.rows, static_cast<int>(heads),
-                static_cast<int>(op.head_width), static_cast<int>(half), op.sign, queue.wrong});
+    launch("rope", {queue.stream, dim3(static_cast<unsigned>(ceil_div(all_threads, threads)), rows), threads},
+           whole ? rotate<T, true> : rotate<T, false>, call);
   });
 }
 

@@ -17,8 +17,9 @@ struct Routes {
   float *weights, *p;
   std::int32_t* ids;
   Rows<T> logits;
+  const float* bias;
   i64 tokens, experts, choices;
-  bool normalised;
+  RouteRule rule;
 };
 
 template <class T>
@@ -28,20 +29,17 @@ __global__ void __launch_bounds__(kThreads) route_tokens(Routes<T> c) {
   const T* logits = c.logits.at(row);
   float *p = c.p + row * n, top = kLowest, total = 0, sum = 0;
   std::int32_t* ids = c.ids + row * k;
-  for (i64 e = 0; e < n; ++e) top = fmaxf(top, to_float(logits[e]));
-  for (i64 e = 0; e < n; ++e) total += p[e] = power_of_2((to_float(logits[e]) - top) * kLog2e);
-  for (i64 e = 0; e < n; ++e) p[e] /= total;
-  for (i64 j = 0; j < k; ++j) {  // a NaN is never larger, so that k different experts are chosen
-    i64 best = -1;
-    for (i64 e = 0; e < n; ++e) {
-      bool taken = false;
-      for (i64 i = 0; i < j; ++i) taken = taken || ids[i] == e;
-      if (!taken && (best < 0 || p[e] > p[best])) best = e;
-    }
-    ids[j] = static_cast<std::int32_t>(best);
-    sum += p[best];
+  if (c.rule.sigmoid) {
+    for (i64 e = 0; e < n; ++e) p[e] = 1 / (1 + power_of_2(-to_float(logits[e]) * kLog2e));
+  } else {
+    for (i64 e = 0; e < n; ++e) top = fmaxf(top, to_float(logits[e]));
+    for (i64 e = 0; e < n; ++e) total += p[e] = power_of_2((to_float(logits[e]) - top) * kLog2e);
+    for (i64 e = 0; e < n; ++e) p[e] /= total;
   }
-  for (i64 j = 0; j < k; ++j) c.weights[row * k + j] = p[ids[j]] / (c.normalised ? sum : 1);
+  math::choose_experts(ids, {p, c.bias}, n, k, c.rule);
+  for (i64 j = 0; j < k; ++j) sum += p[ids[j]];
+  const float divisor = math::route_divisor(c.rule, sum);
+  for (i64 j = 0; j < k; ++j) c.weights[row * k + j] = p[ids[j]] / divisor * c.rule.scale;
 }
 
 template <class T>
@@ -50,7 +48,7 @@ struct RoutesBack {
   const float *dweights, *p, *slope;
   const std::int32_t* ids;
   i64 tokens, experts, choices;
-  bool normalised;
+  RouteRule rule;
   std::int32_t* wrong;
 };
 
@@ -68,15 +66,16 @@ __global__ void __launch_bounds__(kThreads) route_back(RoutesBack<T> c) {
     }
     sum += p[ids[j]];
   }
-  if (!c.normalised) sum = 1;
-  for (i64 j = 0; j < k && c.normalised; ++j) pull += dweights[j] * p[ids[j]] / sum;
+  sum = math::route_divisor(c.rule, sum);
+  const float scale = c.rule.scale;
+  for (i64 j = 0; j < k && c.rule.normalised; ++j) pull += dweights[j] * p[ids[j]] / sum;
   for (i64 e = 0; e < n && c.slope; ++e) dot += p[e] * c.slope[e];
-  for (i64 j = 0; j < k; ++j) dot += p[ids[j]] * ((dweights[j] - pull) / sum);
+  for (i64 j = 0; j < k; ++j) dot += p[ids[j]] * ((dweights[j] - pull) / sum * scale);
   for (i64 e = 0; e < n; ++e) {
     float g = c.slope ? c.slope[e] : 0;
     for (i64 j = 0; j < k; ++j)
-      if (ids[j] == e) g += (dweights[j] - pull) / sum;
-    round_to(*c.dlogits.at(row, e), p[e] * (g - dot));
+      if (ids[j] == e) g += (dweights[j] - pull) / sum * scale;
+    round_to(*c.dlogits.at(row, e), c.rule.sigmoid ? p[e] * (1 - p[e]) * g : p[e] * (g - dot));
   }
 }
 
@@ -246,6 +245,25 @@ __global__ void __launch_bounds__(512) gather_row(Gathered<T> c) {
 }
 
 template <class T>
+__global__ void __launch_bounds__(kThreads) repeat(Rows<T> y, Rows<T> x, i64 elements, i64 cols, i64 times) {
+  for (i64 i = static_cast<i64>(blockIdx.x) * kThreads + threadIdx.x; i < elements;
+       i += static_cast<i64>(gridDim.x) * kThreads)
+    *y.at(i / cols, i % cols) = *x.at(i / cols / times, i % cols);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    repeat_back(Rows<T> dx, Rows<T> dy, i64 elements, i64 cols, i64 times) {
+  for (i64 i = static_cast<i64>(blockIdx.x) * kThreads + threadIdx.x; i < elements;
+       i += static_cast<i64>(gridDim.x) * kThreads) {
+    const i64 row = i / cols, column = i % cols;
+    float sum = 0;
+    for (i64 r = row * times; r < (row + 1) * times; ++r) sum += to_float(*dy.at(r, column));
+    from_float(*dx.at(row, column), sum);
+  }
+}
+
+template <class T>
 __global__ void __launch_bounds__(kThreads) turn(Rows<T> y, Rows<T> x, i64 rows, i64 cols) {
   for (i64 i = static_cast<i64>(blockIdx.x) * kThreads + threadIdx.x; i < rows * cols;
        i += static_cast<i64>(gridDim.x) * kThreads)
@@ -265,7 +283,8 @@ void compute(const op::Route& op, const Queue& queue) {
     using T = decltype(t);
     launch("route", threads_for(queue, logits.rows), route_tokens<T>,
            Routes<T>{data_of<float>(op.weights), data_of<float>(op.p), data_of<std::int32_t>(op.ids),
-                     Rows<T>(logits), logits.rows, logits.cols, ids.cols, op.normalised});
+                     Rows<T>(logits), data_of<const float>(op.bias), logits.rows, logits.cols, ids.cols,
+                     op.rule});
   });
 }
 
@@ -277,7 +296,7 @@ void compute(const op::RouteGrad& op, const Queue& queue) {
     launch("route_grad", threads_for(queue, dlogits.rows), route_back<T>,
            RoutesBack<T>{Rows<T>(dlogits), data_of<const float>(op.dweights), data_of<const float>(op.p),
                          data_of<const float>(op.slope), data_of<const std::int32_t>(op.ids), dlogits.rows,
-                         dlogits.cols, ids.cols, op.normalised, queue.wrong});
+                         dlogits.cols, ids.cols, op.rule, queue.wrong});
   });
 }
 
@@ -328,6 +347,28 @@ void compute(const op::GatherSum& op, const Queue& queue) {
     launch("gather_sum", a_block_for_each_row(queue, y.rows, y.cols, 512), gather_row<T>,
            Gathered<T>{Rows<T>(y), Rows<T>(x), Rows<T>(c), data_of<const std::int32_t>(op.rows), y.cols,
                        rows.cols, x.rows, wide({y, x, c}), queue.wrong});
+  });
+}
+
+void compute(const op::RepeatRows& op, const Queue& queue) {
+  const View y = view_of(op.y), x = view_of(op.x);
+  const i64 elements = y.rows * y.cols;
+  if (elements == 0) return;
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    launch("repeat_rows", threads_for(queue, elements), repeat<T>, Rows<T>(y), Rows<T>(x), elements, y.cols,
+           y.rows / x.rows);
+  });
+}
+
+void compute(const op::RepeatRowsGrad& op, const Queue& queue) {
+  const View dx = view_of(op.dx), dy = view_of(op.dy);
+  const i64 elements = dx.rows * dx.cols;
+  if (elements == 0) return;
+  with_float(dx.type, [&](auto t) {
+    using T = decltype(t);
+    launch("repeat_rows_grad", threads_for(queue, elements), repeat_back<T>, Rows<T>(dx), Rows<T>(dy),
+           elements, dx.cols, dy.rows / dx.rows);
   });
 }
 

@@ -163,7 +163,7 @@ Scores SelfAttention::scores(const Ctx& c, std::int64_t from_head) const {
   Scores s{.scale = scale, .cap = cap};
   if (dropout.active(c)) {
     s.dropout = dropout.p;
-    s.random = dropout.mask(c, q_proj.name);
+    s.random = dropout.mask(c, queries().name);
     s.first_head = first_head + from_head;
     s.all_heads = all_heads > 0 ? all_heads : heads.query;
   }
@@ -188,6 +188,7 @@ auto SelfAttention::with_linears(Tensor q, Tensor k, Tensor v, const auto& f) co
 }
 
 bool SelfAttention::reads_input() const {
+  if (latent) return latent->reads_input();
   if (fused()) return q_proj.reads_input();
   return with_linears({}, {}, {}, [](Siblings all) {
     return std::ranges::any_of(all, [](const Sibling& s) { return s.linear.reads_input(); });
@@ -196,6 +197,13 @@ bool SelfAttention::reads_input() const {
 
 // Makes queries, keys and values, before norms and rotation.
 void SelfAttention::project(Ctx& c, Saved& s, Tensor x, const Positions& p, Arena& room) const {
+  if (latent) {
+    const LatentProjections::Made made = latent->forward(c, s.low, x, p, room);
+    s.q = made.q;
+    s.k = made.k;
+    s.v = made.v;
+    return;
+  }
   const std::int64_t rows = x.rows(), D = heads.width, queries = heads.query * D, keys = heads.key_value * D;
   auto dense = [&](std::int64_t columns) { return room.take({rows, columns}, c.dtype); };
   auto kept = [&](std::int64_t columns) { return c.saved.take({rows, columns}, c.dtype); };
@@ -302,14 +310,17 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   Saved s;
   Scope scratch(c.scratch);
   project(c, s, x, p, p.parts && p.sharing == SequenceSharing::ulysses ? c.scratch : c.saved);
-  norm(c, s);
-  c.ops.enter(name());
-  p.rotate(c, s.q, D, rotation, 1);
-  if (!borrows) p.rotate(c, s.k, D, rotation, 1);
+  if (!latent) {
+    norm(c, s);
+    c.ops.enter(name());
+    p.rotate(c, s.q, D, rotation, 1);
+    if (!borrows) p.rotate(c, s.k, D, rotation, 1);
+  }
   s.y = dense(heads.query);
   attend_any(c, s, p);
-  const Tensor out = gated ? c.scratch.take(s.y.shape, c.dtype) : s.y;
+  Tensor out = gated ? c.scratch.take(s.y.shape, c.dtype) : s.y;
   if (gated) gate(c, out, s);
+  if (latent) out = latent->narrowed(c, out);
   s.o_u = o_proj.forward(c, y, out, residual);
   return s;
 }
@@ -328,8 +339,9 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
   const Tensor wide = gated ? dense(2 * heads.query) : Tensor{};  // gradients of queries and gates
   {
     Scope inner(c.scratch);
-    Tensor da = dense(heads.query), out = gated ? dense(heads.query) : s.y;
+    Tensor da = c.scratch.take({rows, o_proj.in}, c.dtype), out = gated ? dense(heads.query) : s.y;
     if (gated) gate(c, out, s);
+    if (latent) out = latent->narrowed(c, out);
     Sum sum(c.ops, da);
     o_proj.backward(c, sum, dy, out, s.o_u);
     sum.run();
@@ -344,8 +356,10 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
                               .up = by_head(s.y)});
       da = out;
     }
+    if (latent) da = latent->widened(c, da);
     attend_any_back(c, dq, dk, dv, da, s, p);
   }
+  if (latent) return latent->backward(c, dx, {dq, dk, dv}, x, s.low, p);
   settle_loans(c, dk, dv, p);
   p.rotate(c, dq, D, rotation, -1);
   if (!borrows) p.rotate(c, dk, D, rotation, -1);
@@ -358,6 +372,9 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
 }
 
 void SelfAttention::cut(TensorRank t) {
+  if (latent)
+    refuse_cut(
+        str("ranks cannot share the heads of ", name(), ", made by way of low ranks, yet; leave it out"));
   if (q_norm && q_norm->width() != heads.width)
     refuse_cut(str("ranks cannot share ", q_proj.name, ", whose norm is over all heads, yet; leave it out"));
   require_heads(heads.key_value, "num_key_value_heads", t);
@@ -380,7 +397,9 @@ void SelfAttention::cut(TensorRank t) {
 }
 
 void SelfAttention::visit(Visitor& v) {
-  if (fused() || borrows)
+  if (latent)
+    latent->visit(v);
+  else if (fused() || borrows)
     q_proj.visit(v);
   else if (values_are_keys)
     visit_all(v, {&q_proj, &k_proj});

@@ -1,10 +1,12 @@
 // Causal self-attention with grouped queries (Ainslie et al. 2023); optionally biases, norms of the queries
 // and keys (Qwen3), a sliding window, a cap of the scores (Gemma 2), dropout of the probabilities, one linear
-// that makes queries, keys and values, gates of the results (Qwen3-Next), norms of the values, values that
-// are the keys, and keys and values of an earlier layer (Gemma 4).
+// that makes queries, keys and values, gates of the results (Qwen3-Next), queries, keys and values by way of
+// low ranks (DeepSeek), norms of the values, values that are the keys, and keys and values of an earlier layer
+// (Gemma 4).
 #pragma once
 #include <optional>
 
+#include "engine/layers/attention/latent.h"
 #include "engine/layers/attention/positions.h"
 #include "engine/layers/attention/value_norm.h"
 #include "engine/layers/dropout.h"
@@ -22,6 +24,8 @@ struct SelfAttention {
   // True: q_proj makes for one head after another its query and its gate. The results are multiplied by
   // sigmoid(gate) before o_proj.
   bool gated = false;
+  // Makes queries, keys and values in place of the three linears; o_proj may read narrower heads.
+  std::optional<LatentProjections> latent;
   // norm heads one by one or full rows, by their width
   std::optional<Norm> q_norm, k_norm;
   std::optional<ValueNorm> v_norm;
@@ -44,6 +48,7 @@ struct SelfAttention {
     Tensor q_raw, k_raw, v_raw;                       // before norm and rotation; only with norms
     Tensor q_statistics, k_statistics, v_statistics;  // of the norms
     Tensor gate;                                      // (rows, H D); only if gated
+    LatentProjections::Saved low;                     // only if latent
     Tensor y, lse;                                    // attended (rows, H D); (H, rows) f32
     // Only where ranks exchange rows for heads: y of all ranks' rows for this rank's heads. q, k, v and lse
     // then have these rows and heads too. In a ring, lse has the shape that RingAttention describes.
@@ -66,11 +71,13 @@ struct SelfAttention {
   void share_rows(std::int64_t ranks, SequenceSharing) const;
 
  private:
-  bool fused() const { return !k_proj.weight && !borrows; }
+  bool fused() const { return !latent && !k_proj.weight && !borrows; }
+  // The linear whose name numbers the random values of dropout.
+  const Linear& queries() const { return latent ? latent->q_proj : q_proj; }
   // Returns f(siblings): the linears that the layer has, with a tensor for each.
   auto with_linears(Tensor q, Tensor k, Tensor v, const auto& f) const;
   Scores scores(const Ctx&, std::int64_t from_head = 0) const;  // from_head: number of the first of the heads
-  // Writes q, k and v into tensors that it takes from `room`.
+  // Writes q, k and v into tensors that it takes from `room`; those of `latent` have their positions.
   void project(Ctx&, Saved&, Tensor x, const Positions&, Arena& room) const;
   void norm(Ctx&, const Saved&) const;
   // Replaces the gradients by those of the norms' inputs; values that are keys add theirs to dk.

@@ -153,6 +153,45 @@ TEST(Rope, RotatesAPartOfEveryHead) {
   EXPECT_EQ(x.values(), (std::vector<double>{-2, 1, 3, 4, 5, 6, -8, 7, 9, 10, 11, 12}));
 }
 
+// Neighbouring pairs, and a part that does not begin with the head, rotate as the same columns do alone.
+TEST(Rope, RotatesNeighboursInThePartOfAHead) {
+  each_trial({{1, 5}, {5, 33}, {7, 140}}, [](const Trial& s) {
+    const std::int64_t width = s.cols % 7 == 0 ? 7 : s.cols % 3 == 0 ? s.cols / 3 : s.cols, half = width / 4;
+    if (half == 0) return;
+    for (const std::int64_t first : {std::int64_t{0}, width - 2 * half})
+      for (const bool neighbours : {false, true}) {
+        const Angles angles(40, half);
+        Matrix &x = s.matrix(1), &at = s.indices(s.rows, 40);
+        const auto before = x.values();
+        std::vector<double> want = before;
+        for (std::int64_t r = 0; r < s.rows; ++r)
+          for (std::int64_t h = 0; h < s.cols; h += width)
+            for (std::int64_t i = 0; i < half; ++i) {
+              const std::int64_t row = r * s.cols + h + first, p = std::int64_t(at.get(0, r));
+              const auto a = std::size_t(row + (neighbours ? 2 * i : i)),
+                         b = neighbours ? a + 1 : a + std::size_t(half);
+              const double cos = angles.cos.get(p, i), sin = angles.sin.get(p, i);
+              want[a] = before[a] * cos - before[b] * sin;
+              want[b] = before[b] * cos + before[a] * sin;
+            }
+        const auto rotate = [&](float sign) {
+          s.ops.run(op::Rope{.x = x,
+                             .cos = angles.cos,
+                             .sin = angles.sin,
+                             .positions = at,
+                             .head_width = width,
+                             .sign = sign,
+                             .first = first,
+                             .neighbours = neighbours});
+        };
+        rotate(1);
+        EXPECT_LT(nmse(x.values(), want), s.tolerance());
+        rotate(-1);
+        EXPECT_LT(nmse(x.values(), before), 4 * s.tolerance());
+      }
+  });
+}
+
 TEST(Rope, ScaledAnglesScale) {  // cos and sin contain yarn's attention factor
   CpuOps ops(1);
   Matrix x(1, 4, DType::f32), cos(1, 2, DType::f32), sin(1, 2, DType::f32), at(1, 1, DType::i32);

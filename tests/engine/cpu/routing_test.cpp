@@ -16,45 +16,59 @@ std::vector<double> row_of(const Matrix& m, std::int64_t r) {
 
 const std::vector<Size> kRoutes{{1, 1}, {3, 5}, {5, 63}, {79, 17}};
 
+// Rules for so many experts: in groups if there are three times a number of them.
+std::vector<RouteRule> rules_for(std::int64_t experts) {
+  std::vector<RouteRule> rules{
+      {}, {.normalised = true}, {.sigmoid = true}, {.sigmoid = true, .normalised = true, .scale = 2.5f}};
+  if (experts % 3 != 0) return rules;
+  rules.push_back({.scale = 0.5f, .groups = 3, .kept = 1});
+  rules.push_back({.sigmoid = true, .normalised = true, .scale = 2, .groups = 3, .kept = 2, .best = 2});
+  return rules;
+}
+
 struct Routes {
-  Routes(const Trial& s, bool normalised)
+  Routes(const Trial& s, const RouteRule& rule, bool corrected)
       : k(std::min<std::int64_t>(3, s.cols)),
         logits(s.matrix(1, 3)),
         p(s.matrix(s.rows, s.cols, DType::f32)),
         w(s.matrix(s.rows, k, DType::f32)),
-        ids(s.matrix(s.rows, k, DType::i32)) {
+        ids(s.matrix(s.rows, k, DType::i32)),
+        bias(s.vector(s.cols, DType::f32, 7)) {
     if (s.pad == 0)
-      s.ops.run(op::Route{.weights = w, .ids = ids, .p = p, .logits = logits, .normalised = normalised});
+      s.ops.run(op::Route{.weights = w,
+                          .ids = ids,
+                          .p = p,
+                          .logits = logits,
+                          .bias = corrected ? bias.tensor.view({s.cols}) : Tensor{},
+                          .rule = rule});
   }
   std::int64_t k;
-  Matrix &logits, &p, &w, &ids;
+  Matrix &logits, &p, &w, &ids, &bias;
 };
 
 TEST(Route, IsTheReferenceWithItsGradient) {
-  for (const bool normalised : {false, true})
-    each_trial(kRoutes, [&](const Trial& s) {
-      const Routes r(s, normalised);
-      if (s.pad != 0) return;  // i32 and f32 tensors must be dense
+  each_trial(kRoutes, [&](const Trial& s) {
+    if (s.pad != 0) return;  // i32 and f32 tensors must be dense
+    for (const RouteRule& rule : rules_for(s.cols)) {
+      const bool corrected = rule.sigmoid;
+      const Routes r(s, rule, corrected);
       Matrix &dw = s.matrix(s.rows, r.k, DType::f32).randomize(2), &slope = s.vector(s.cols, DType::f32, 3);
       Matrix& dlogits = s.matrix(s.rows, s.cols, s.type);
-      s.ops.run(op::RouteGrad{.dlogits = dlogits,
-                              .dweights = dw,
-                              .ids = r.ids,
-                              .p = r.p,
-                              .slope = slope,
-                              .normalised = normalised});
+      s.ops.run(op::RouteGrad{
+          .dlogits = dlogits, .dweights = dw, .ids = r.ids, .p = r.p, .slope = slope, .rule = rule});
+      const auto bias = corrected ? r.bias.values() : std::vector<double>{};
       std::vector<double> want_w, want_grad;
       for (std::int64_t t = 0; t < s.rows; ++t) {
         const auto logits = row_of(r.logits, t);
-        const auto ids = reference::largest(reference::softmax(logits), std::size_t(r.k));
+        const auto scores = reference::scores_of(logits, rule);
+        const auto ids = reference::chosen(scores, bias, std::size_t(r.k), rule);
         for (std::int64_t j = 0; j < r.k; ++j) EXPECT_EQ(r.ids.get(t, j), double(ids[std::size_t(j)]));
-        for (const double w : reference::weights_of(reference::softmax(logits), ids, normalised))
-          want_w.push_back(w);
+        for (const double w : reference::weights_of(scores, ids, rule)) want_w.push_back(w);
         for (std::size_t i = 0; i < logits.size(); ++i) {
           std::vector<std::complex<double>> moved(logits.begin(), logits.end());
           moved[i] += std::complex<double>(0, 1e-20);
-          const auto p = reference::softmax(moved);
-          const auto w = reference::weights_of(p, ids, normalised);
+          const auto p = reference::scores_of(moved, rule);
+          const auto w = reference::weights_of(p, ids, rule);
           std::complex<double> sum = 0;
           for (std::size_t j = 0; j < w.size(); ++j) sum += dw.get(t, std::int64_t(j)) * w[j];
           for (std::size_t e = 0; e < p.size(); ++e) sum += slope.get(0, std::int64_t(e)) * p[e];
@@ -65,7 +79,29 @@ TEST(Route, IsTheReferenceWithItsGradient) {
       if (s.cols > 1) {
         EXPECT_LT(nmse(dlogits.values(), want_grad), std::max(1e-11, s.tolerance()));
       }
-    });
+    }
+  });
+}
+
+// The groups are chosen first: the best expert of all is of no use in a group that is left out. A bias moves
+// the choice and no weight.
+TEST(Route, GroupsAndBias) {
+  for (const NamedKernels& named : all_kernels()) {
+    CpuOps ops(1, named.kernels);
+    Matrix logits(1, 6, DType::f32), p(1, 6, DType::f32), w(1, 2, DType::f32), ids(1, 2, DType::i32),
+        bias(1, 6, DType::f32);
+    logits.assign({5, -9, 1, 1, -2, 2});
+    bias.assign({0, 0, 0, 0, 3, 0});
+    const RouteRule rule{.sigmoid = true, .groups = 3, .kept = 1, .best = 2};
+    ops.run(op::Route{.weights = w, .ids = ids, .p = p, .logits = logits, .rule = rule});
+    EXPECT_EQ(ids.values(), (std::vector<double>{2, 3})) << named.name;
+    ops.run(op::Route{.weights = w, .ids = ids, .p = p, .logits = logits, .bias = bias, .rule = rule});
+    EXPECT_EQ(ids.values(), (std::vector<double>{4, 5})) << named.name;
+    EXPECT_NEAR(w.get(0, 0), 1 / (1 + std::exp(2)), 1e-6);
+    EXPECT_THROW(ops.run(op::Route{
+                     .weights = w, .ids = ids, .p = p, .logits = logits, .rule = {.groups = 6, .kept = 1}}),
+                 InternalError);
+  }
 }
 
 // Among equal logits the first are chosen; with NaN the chosen experts are still valid and different.
@@ -180,6 +216,23 @@ TEST(GatherSum, AddsRowsInTheirOrder) {
         }
       EXPECT_LT(nmse(y.values(), want), s.tolerance());
     }
+  });
+}
+
+TEST(RepeatRows, CopiesEachRowAndItsGradientAddsThemUp) {
+  each_trial([](const Trial& s) {
+    constexpr std::int64_t kTimes = 3;
+    Matrix &x = s.matrix(1), &y = s.matrix(s.rows * kTimes, s.cols, s.type);
+    s.ops.run(op::RepeatRows{.y = y, .x = x});
+    for (std::int64_t r = 0; r < s.rows * kTimes; ++r)
+      for (std::int64_t i = 0; i < s.cols; ++i) ASSERT_EQ(y.get(r, i), x.get(r / kTimes, i));
+    y.randomize(2);
+    s.ops.run(op::RepeatRowsGrad{.dx = x, .dy = y});
+    std::vector<double> want;
+    for (std::int64_t r = 0; r < s.rows; ++r)
+      for (std::int64_t i = 0; i < s.cols; ++i)
+        want.push_back(y.get(3 * r, i) + y.get(3 * r + 1, i) + y.get(3 * r + 2, i));
+    EXPECT_LT(nmse(x.values(), want), s.tolerance());
   });
 }
 

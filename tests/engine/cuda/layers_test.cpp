@@ -145,7 +145,21 @@ TEST(CudaLayers, RopeAndItsTranspose) {
                              .positions = Tensor(x[3].data, DType::i32, {4}),
                              .head_width = width,
                              .sign = -1});
-            if (width < 16) return;  // rotates a quarter of each head
+            ops.run(op::Rope{.x = x[0],
+                             .cos = cos,
+                             .sin = sin,
+                             .positions = x[3],
+                             .head_width = width,
+                             .neighbours = true});
+            if (width < 16) return;  // rotates a quarter of each head, at its beginning or further on
+            for (const bool neighbours : {false, true})
+              ops.run(op::Rope{.x = x[0],
+                               .cos = Tensor(x[1].data, DType::f32, {30, width / 8}),
+                               .sin = Tensor(x[2].data, DType::f32, {30, width / 8}),
+                               .positions = x[3],
+                               .head_width = width,
+                               .first = width / 2 + 1,
+                               .neighbours = neighbours});
             ops.run(op::Rope{.x = x[0],
                              .cos = Tensor(x[1].data, DType::f32, {30, width / 8}),
                              .sin = Tensor(x[2].data, DType::f32, {30, width / 8}),

@@ -17,24 +17,35 @@ void each_route(Test run) {
     }
 }
 
+const RouteRule kRules[] = {{},
+                            {.normalised = true},
+                            {.sigmoid = true, .normalised = true, .scale = 2.5f},
+                            {.sigmoid = true, .groups = 2, .kept = 1, .best = 2}};
+
 TEST(CudaRouting, Route) {
-  for (const bool normalised : {false, true})
+  for (const RouteRule& rule : kRules)
     each_route([&](Trial& t, std::int64_t k) {
+      if (t.cols % rule.groups != 0 || k > t.cols / rule.groups * rule.kept) return;
       t.matrix(t.rows, k, DType::f32);
       t.matrix(t.rows, k, DType::i32);
       t.matrix(t.rows, t.cols, DType::f32);
       t.matrix(4);
+      t.vector(t.cols, DType::f32).randomize(6);
       t.expect_same(
           [&](Ops& ops, const Tensors& x) {
-            ops.run(
-                op::Route{.weights = x[0], .ids = x[1], .p = x[2], .logits = x[3], .normalised = normalised});
+            ops.run(op::Route{.weights = x[0],
+                              .ids = x[1],
+                              .p = x[2],
+                              .logits = x[3],
+                              .bias = rule.sigmoid ? x[4] : Tensor{},
+                              .rule = rule});
           },
           1e-12);
     });
 }
 
 TEST(CudaRouting, RouteGrad) {
-  for (const bool normalised : {false, true})
+  for (const RouteRule& rule : kRules)
     each_route([&](Trial& t, std::int64_t k) {
       t.matrix(1);
       t.matrix(t.rows, k, DType::f32).randomize(2);
@@ -47,12 +58,11 @@ TEST(CudaRouting, RouteGrad) {
       t.vector(t.cols, DType::f32).randomize(5);
       t.expect_same([&](Ops& ops, const Tensors& x) {
         op::RouteGrad grad{.dlogits = x[0], .dweights = x[1], .ids = x[2], .p = x[3], .slope = x[4]};
-        grad.normalised = normalised;
+        grad.rule = rule;
         ops.run(grad);
       });
       t.expect_same([&](Ops& ops, const Tensors& x) {
-        ops.run(op::RouteGrad{
-            .dlogits = x[0], .dweights = x[1], .ids = x[2], .p = x[3], .normalised = normalised});
+        ops.run(op::RouteGrad{.dlogits = x[0], .dweights = x[1], .ids = x[2], .p = x[3], .rule = rule});
       });
     });
 }
@@ -111,6 +121,18 @@ TEST(CudaRouting, GatherSum) {
             .y = x[0], .x = x[1], .rows = x[3].view({t.rows, 3}), .c = added ? x[2] : Tensor{}});
       });
     });
+}
+
+TEST(CudaRouting, RepeatRowsWithGradient) {
+  each_trial([](Trial& t) {
+    t.matrix(1);
+    t.matrix(t.rows * 3, t.cols, t.type);
+    t.matrix(2);
+    t.expect_same([](Ops& ops, const Tensors& x) {
+      ops.run(op::RepeatRows{.y = x[1], .x = x[0]});
+      ops.run(op::RepeatRowsGrad{.dx = x[2], .dy = x[1]});
+    });
+  });
 }
 
 TEST(CudaRouting, Transpose) {

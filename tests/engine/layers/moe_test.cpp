@@ -18,6 +18,11 @@ struct Case {
   bool normalised = true, balance = false, shared = false, all_at_once = false;
   Keep keep = Keep::all;
   double capacity_factor = 0;
+  bool sigmoid = false;  // in two groups, with a bias for the choice, and no gate of the shared expert
+  RouteRule rule() const {
+    if (!sigmoid) return {.normalised = normalised};
+    return {.sigmoid = true, .normalised = normalised, .scale = 1.5f, .groups = 2, .kept = 1, .best = 2};
+  }
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -36,6 +41,9 @@ const Case kCases[] = {
     {"Limited", kTrained, 2, true, true, false, false, Keep::all, 1.0},
     {"LimitedToOneRowEach", kTrained, 3, false, false, false, false, Keep::nothing, 0.1},
     {"LimitedAdaptedAtOnce", {}, 2, true, false, true, true, Keep::nothing, 0.7},
+    {"Sigmoids", kTrained, 2, true, false, true, false, Keep::all, 0, true},
+    {"SigmoidsMadeAgain", kTrained, 1, false, false, true, false, Keep::nothing, 0, true},
+    {"SigmoidsAdapted", kAdapter, 2, true, false, true, false, Keep::all, 0, true},
 };
 
 std::string expert(std::int64_t e) { return str("experts.", e, "."); }
@@ -49,7 +57,9 @@ Moe make(const Case& t, DType dtype) {
                          linear(expert(e) + "up", kWidth, kInner, t.form, dtype),
                          linear(expert(e) + "down", kInner, kWidth, t.form, dtype)});
   m.choices = t.choices;
-  m.normalised = t.normalised;
+  m.rule = t.rule();
+  m.f32_logits = t.sigmoid;
+  if (t.sigmoid) m.correction = Parameter{.name = "correction", .shape = {kExperts}, .constant = true};
   m.capacity_factor = t.capacity_factor;
   if (t.all_at_once) lora::adapt_experts(m, {3, 2, 2, 0.5f}, dtype);
   if (!t.shared) return m;
@@ -57,7 +67,7 @@ Moe make(const Case& t, DType dtype) {
   shared.mlp.gate_proj = linear("shared.gate", kWidth, kInner, t.form, dtype);
   shared.mlp.up_proj = linear("shared.up", kWidth, kInner, t.form, dtype);
   shared.mlp.down_proj = linear("shared.down", kInner, kWidth, t.form, dtype);
-  shared.gate = linear("shared_gate", kWidth, 1, t.form, dtype);
+  if (!t.sigmoid) shared.gate = linear("shared_gate", kWidth, 1, t.form, dtype);
   return m;
 }
 
@@ -116,12 +126,15 @@ TEST_P(MoeLayer, IsTheReferenceWithItsGradients) {
     const auto in = t.all_at_once ? merged(given) : given;
     using V = typename std::decay_t<decltype(in.at("x"))>::value_type;
     std::vector<Values<V>> p;
-    Values<V> sum = reference::experts(in, "router", "experts.", std::size_t(t.choices), t.normalised,
-                                       in.at("x"), kRows, lora_of(t.form, run.c), &p, t.capacity_factor);
+    Values<V> sum = reference::experts(in, "router", "experts.", std::size_t(t.choices), t.rule(), in.at("x"),
+                                       kRows, lora_of(t.form, run.c), &p, t.capacity_factor);
     if (t.shared) {
-      Values<V> own = reference::mlp(in, "shared.", Activation::silu, in.at("x"), kRows);
-      const Values<V> gate = reference::linear(in, "shared_gate", in.at("x"), kRows);
-      for (std::size_t i = 0; i < own.size(); ++i) sum[i] += own[i] / (1.0 + std::exp(-gate[i / kWidth]));
+      Values<V> own =
+          reference::mlp(in, "shared.", Activation::silu, in.at("x"), kRows, lora_of(t.form, run.c));
+      const Values<V> gate =
+          t.sigmoid ? Values<V>{} : reference::linear(in, "shared_gate", in.at("x"), kRows);
+      for (std::size_t i = 0; i < own.size(); ++i)
+        sum[i] += t.sigmoid ? own[i] : own[i] / (1.0 + std::exp(-gate[i / kWidth]));
     }
     sum = reference::add(sum, in.at("residual"));
     if (t.balance) sum.push_back(0.75 * reference::balance(p, std::size_t(t.choices)));
@@ -153,9 +166,10 @@ TEST(MoeWithoutAdapters, IsTheBase) {
       return y.values();
     };
     const Values<double> got = without();
-    run.expect_near(
-        got, reference::experts(run.in, "router", "experts.", 2, true, run.in.at("x"), kRows, {.scale = 0}),
-        6, "y");
+    run.expect_near(got,
+                    reference::experts(run.in, "router", "experts.", 2, {.normalised = true}, run.in.at("x"),
+                                       kRows, {.scale = 0}),
+                    6, "y");
     run.c.adapters = true;
     EXPECT_NE(without(), got);
   }

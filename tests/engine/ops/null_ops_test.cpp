@@ -101,9 +101,9 @@ TEST(NullOps, ChecksShapesLikeEveryBackend) {
             "dropout: columns beyond those of the whole");
   EXPECT_EQ(
       error_of([&] {
-        ops.run(op::Rope{.x = y, .cos = f32(9, 1), .sin = f32(9, 1), .positions = i32, .head_width = 3});
+        ops.run(op::Rope{.x = y, .cos = f32(9, 1), .sin = f32(9, 1), .positions = i32, .head_width = 1});
       }),
-      "rope: the heads' width is odd");
+      "rope: cos and sin are not (positions, R / 2) f32");
   EXPECT_EQ(error_of([&] {
               ops.run(op::RmsNorm{.y = y, .rstd = f32(1, 5), .x = y, .w = f32(1, 6), .eps = 1e-5f});
             }),
