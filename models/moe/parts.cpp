@@ -76,9 +76,9 @@ void add_experts(CausalLm::Parts& p, const Config& c, DType dtype) {
 }
 
 MadeModel make_model(CausalLm::Parts p, const Config& c) {
-  const bool router_loss = p.balance.coefficient != 0;
+  const bool router_loss = p.balance.coefficient != 0, routers = p.balance.layers > 0;
   MadeModel made = decoder::make_model(std::move(p), c);
-  made.info.never_quantized = {"mlp.gate"};  // not a linear in transformers 5
+  if (routers) made.info.never_quantized = {"mlp.gate"};  // not a linear in transformers 5
   made.info.stored.stacks = stacks_of(c);
   made.info.router_loss = router_loss;
   return made;

@@ -181,6 +181,14 @@ TEST(FamilyConfigs, LatentAttention) {
   EXPECT_EQ(of_glm.at("model.layers.0.self_attn.q_norm.weight"), (Shape{8}));
 }
 
+// QLoRA refuses names of linears that a model does not have.
+TEST(FamilyConfigs, RoutersAreNamedWhereThereAreSome) {
+  Json qwen = base("qwen3_moe");
+  EXPECT_EQ(made(qwen).info.never_quantized, std::vector<std::string>{"mlp.gate"});
+  qwen["mlp_only_layers"] = {0, 1};
+  EXPECT_TRUE(made(qwen).info.never_quantized.empty());
+}
+
 TEST(FamilyConfigs, LatentAttentionRefusesByName) {
   const auto said = [](const char* type, const Json& change) {
     Json all{{"num_key_value_heads", 4}, {"num_experts_per_tok", 2}};
