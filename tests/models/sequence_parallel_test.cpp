@@ -267,9 +267,9 @@ TEST_P(SequenceParallel, SendsTheBytesOfTheFormula) {
   const std::int64_t keys = neox ? heads : config.value("num_key_value_heads", heads);
   std::int64_t width = config.value("head_dim", config.at("hidden_size").get<std::int64_t>() / heads);
   if (config.contains("kv_lora_rank"))  // latent attention: the wider of keys and values
-    width = std::max(config.at("qk_nope_head_dim").get<std::int64_t>() +
-                         config.at("qk_rope_head_dim").get<std::int64_t>(),
-                     config.at("v_head_dim").get<std::int64_t>());
+    width = std::max(
+        config.at("qk_nope_head_dim").get<std::int64_t>() + config.at("qk_rope_head_dim").get<std::int64_t>(),
+        config.at("v_head_dim").get<std::int64_t>());
   const Json own = config.value("per_layer_config", Json::object());
   std::int64_t columns = 0;  // of a head, in all layers
   for (std::int64_t i = 0; i < layers; ++i)
