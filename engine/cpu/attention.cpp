@@ -290,7 +290,7 @@ void Attention::ranges(const op::AttentionRanges& op) {
          i % heads.key_value, first[row] + all - keys, keys,
          bits ? blocks_of(bits.slice(row * layouts, (row + 1) * layouts), 1, layouts > 1, op.ranges.block)
               : AttentionBlocks{},
-         all - keys},
+         all - keys, op.lse ? op.lse.as<float>() : nullptr, op.lse ? op.lse.stride : 0},
         workspace(thread));
   });
 }

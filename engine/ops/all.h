@@ -24,28 +24,28 @@
 namespace ft {
 
 using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op::Dropout,  // elementwise.h
-                      op::Noise, op::Gated, op::GatedGrad,                                  //
-                      op::Products, op::NarrowGrad, op::ColumnSums,                         // products.h
-                      op::RmsNorm, op::RmsNormGrad, op::LayerNorm, op::LayerNormGrad,       // norms.h
-                      op::Rope, op::Attention, op::AttentionGrad, op::MergeAttention,       // attention.h
-                      op::AttentionRanges,                                                  //
-                      op::Embedding, op::EmbeddingGrad, op::GatherRows, op::ScatterRows,    // rows.h
-                      op::GatherColumns,                                                    //
-                      op::Magnitudes, op::ScaleColumns, op::ColumnDots,                     // rescale.h
-                      op::GatherSum, op::Transpose,                                         //
-                      op::Route, op::RouteGrad, op::GroupRows, op::RouterBalance,           // routing.h
-                      op::ScaleRows, op::ScaleRowsGrad,                                     //
-                      op::CausalConv, op::CausalConvGrad, op::DeltaGates,                   // recurrent.h
-                      op::DeltaGatesGrad, op::DeltaRule, op::DeltaRuleGrad,                 //
-                      op::LogitSums, op::CrossEntropy, op::Divergence,                      // loss.h
-                      op::LogitStatistics,                                                  //
-                      op::Sum, op::SumSquares, op::AdamW, op::Lion, op::AdEMAMix,           // optimizer.h
-                      op::Sgd, op::Adagrad, op::RmsProp, op::FirstMoment, op::PlainAdam,    //
-                      op::Average,                                                          //
-                      op::EncodeSigns, op::AddSigns, op::EncodeBlocks, op::DecodeBlocks,    // compressed.h
-                      op::FactoredMeans, op::FactoredUpdate, op::RootUpdate,  // whole_optimizer.h
-                      op::MuonMomentum, op::Scale, op::Descend,               //
-                      op::RepeatRows, op::RepeatRowsGrad>;                    // rows.h
+                      op::Noise, op::Gated, op::GatedGrad, op::GatedPairs, op::GatedPairsGrad,  //
+                      op::Products, op::NarrowGrad, op::ColumnSums,                             // products.h
+                      op::RmsNorm, op::RmsNormGrad, op::LayerNorm, op::LayerNormGrad,           // norms.h
+                      op::Rope, op::Attention, op::AttentionGrad, op::MergeAttention,           // attention.h
+                      op::AttentionSinks, op::AttentionSinksGrad, op::AttentionRanges,          //
+                      op::Embedding, op::EmbeddingGrad, op::GatherRows, op::ScatterRows,        // rows.h
+                      op::GatherColumns,                                                        //
+                      op::Magnitudes, op::ScaleColumns, op::ColumnDots,                         // rescale.h
+                      op::GatherSum, op::Transpose,                                             //
+                      op::Route, op::RouteGrad, op::GroupRows, op::RouterBalance,               // routing.h
+                      op::ScaleRows, op::ScaleRowsGrad,                                         //
+                      op::CausalConv, op::CausalConvGrad, op::DeltaGates,                       // recurrent.h
+                      op::DeltaGatesGrad, op::DeltaRule, op::DeltaRuleGrad,                     //
+                      op::LogitSums, op::CrossEntropy, op::Divergence,                          // loss.h
+                      op::LogitStatistics,                                                      //
+                      op::Sum, op::SumSquares, op::AdamW, op::Lion, op::AdEMAMix,               // optimizer.h
+                      op::Sgd, op::Adagrad, op::RmsProp, op::FirstMoment, op::PlainAdam,        //
+                      op::Average,                                                              //
+                      op::EncodeSigns, op::AddSigns, op::EncodeBlocks, op::DecodeBlocks,  // compressed.h
+                      op::FactoredMeans, op::FactoredUpdate, op::RootUpdate,              // whole_optimizer.h
+                      op::MuonMomentum, op::Scale, op::Descend,                           //
+                      op::RepeatRows, op::RepeatRowsGrad>;                                // rows.h
 
 // Satisfied by the operations of the list.
 template <class Op>

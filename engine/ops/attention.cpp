@@ -132,12 +132,33 @@ void MergeAttention::check() const {
           "merge_attention: lse or other_lse is not (H, rows) f32");
 }
 
+namespace {
+
+void check_sinks(const Tensor& y, const Tensor& lse, const Tensor& sinks) {
+  const std::int64_t heads = lse.rows();
+  require(
+      is_float(y) && lse.dtype == DType::f32 && lse.cols() == y.rows() && heads > 0 && y.cols() % heads == 0,
+      "attention_sinks: lse is not (H, rows) f32");
+  require(is_vector(sinks, heads, y.dtype), "attention_sinks: the sinks are not one for every head");
+}
+
+}  // namespace
+
+void AttentionSinks::check() const { check_sinks(y, lse, sinks); }
+void AttentionSinksGrad::check() const {
+  check_sinks(y, lse, sinks);
+  require(alike(dy, y) && is_vector(dsinks, lse.rows(), DType::f32),
+          "attention_sinks_grad: dy or dsinks differs from its tensor");
+}
+
 void AttentionRanges::check() const {
   check_heads(heads);
   check_scores(scores, q, heads);
   require(scores.dropout == 0, "attention_ranges: no dropout in generation");
   require(is_float(q) && q.cols() == heads.query * heads.width && alike(y, q),
           "attention_ranges: q or y is not (rows, H D)");
+  require(!lse || (lse.dtype == DType::f32 && lse.rows() == heads.query && lse.cols() == q.rows()),
+          "attention_ranges: lse is not (H, rows) f32");
   require(k.dtype == q.dtype && k.cols() == heads.key_value * heads.width && alike(v, k),
           "attention_ranges: k or v is not (keys, KV D)");
   require(is_vector(ranges.first, q.rows(), DType::i32) && is_vector(ranges.count, q.rows(), DType::i32) &&

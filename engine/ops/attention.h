@@ -166,12 +166,49 @@ struct MergeAttention {
   }
 };
 
+// Adds a sink to each head's softmax: a score, not scaled, that every row sees and that has no value
+// (gpt-oss). With all = log(exp(lse) + exp(sink)), y = exp(lse - all) y and lse = all. This follows attention
+// by any kernel. op::AttentionGrad of the new y and lse then gives the gradients of q, k and v: the sink is
+// only a further term of the denominator.
+struct AttentionSinks {
+  static constexpr const char* kName = "attention_sinks";
+  InOut y;    // (rows, H D)
+  InOut lse;  // (H, rows) f32
+  In sinks;   // (H) of y's type
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("lse", lse);
+    visit("sinks", sinks);
+  }
+};
+
+// dsinks += - the sum over the rows of exp(sink - lse) (dy . y), the gradient of a score whose value is 0.
+struct AttentionSinksGrad {
+  static constexpr const char* kName = "attention_sinks_grad";
+  Acc dsinks;  // (H) f32
+  In dy;
+  In y, lse;  // of AttentionSinks
+  In sinks;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("dsinks", dsinks);
+    visit("dy", dy);
+    visit("y", y);
+    visit("lse", lse);
+    visit("sinks", sinks);
+  }
+};
+
 // Attention of few queries to many keys in a cache of earlier tokens: y and q (rows, H D), k and v (keys, KV
 // D). A row's result depends only on its own keys. For a bias, the last key is the row's own token.
 // Generation only: there is no gradient and no dropout.
 struct AttentionRanges {
   static constexpr const char* kName = "attention_ranges";
   Out y;
+  Out lse = Tensor{};  // (H, rows) f32, as of Attention; empty: not wanted
   In q, k, v;
   Heads heads;
   KeyRanges ranges;
@@ -183,6 +220,7 @@ struct AttentionRanges {
   double bytes() const;
   void operands(auto&& visit) const {
     visit("y", y);
+    visit("lse", lse);
     visit("q", q);
     visit("k", k);
     visit("v", v);

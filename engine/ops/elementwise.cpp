@@ -52,4 +52,20 @@ void GatedGrad::check() const {
   check_drop(drop, dy);
 }
 
+namespace {
+
+void check_pairs(const Tensor& y, const Tensor& x, float limit) {
+  require(is_float(y) && y.dtype == x.dtype && x.rows() == y.rows() && x.cols() == 2 * y.cols() && limit > 0,
+          "gated_pairs: x is not (rows, 2 F) of y's type");
+}
+
+}  // namespace
+
+void GatedPairs::check() const { check_pairs(y, x, limit); }
+
+void GatedPairsGrad::check() const {
+  check_pairs(dy, x, limit);
+  require(alike(dx, x), "gated_pairs_grad: dx and x differ");
+}
+
 }  // namespace ft::op

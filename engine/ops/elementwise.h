@@ -150,4 +150,37 @@ struct GatedGrad {
   }
 };
 
+// y = math::limited_gate of gates and ups that alternate in x: column 2 i is the gate of column i of y,
+// column 2 i + 1 its up.
+struct GatedPairs {
+  static constexpr const char* kName = "gated_pairs";
+  Out y;  // (rows, F)
+  In x;   // (rows, 2 F)
+  float limit;
+  float steepness;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+  }
+};
+
+// dx may be x.
+struct GatedPairsGrad {
+  static constexpr const char* kName = "gated_pairs_grad";
+  Out dx;
+  In dy;
+  In x;
+  float limit;
+  float steepness;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("dx", dx);
+    visit("dy", dy);
+    visit("x", x);
+  }
+};
+
 }  // namespace ft::op

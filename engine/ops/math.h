@@ -119,6 +119,24 @@ FT_HD inline V tanh_of(V x) {
   return a * p / q;
 }
 
+// (u + 1) g sigmoid(steepness g) with g = min(gate, limit) and u = up, kept between -limit and limit: the
+// gate of gpt-oss' experts. Its derivatives by gate and up are 0 beyond the limits, as clamp's are in
+// PyTorch.
+template <class V>
+struct LimitedGate {
+  V value, by_gate, by_up;
+};
+template <class V>
+FT_HD inline LimitedGate<V> limited_gate(V gate, V up, V limit, V steepness) {
+  const V zero = constant(gate, 0), one = constant(gate, 1);
+  const V g = zero - larger_of(zero - limit, zero - gate);
+  const V u = larger_of(zero - limit, zero - larger_of(zero - limit, zero - up));
+  const V s = sigmoid(steepness * g), raised = u + one, glu = g * s;
+  const V within = where_positive(zero - limit - up, zero, glu);
+  return {raised * glu, where_positive(gate - limit, zero, raised * (s + steepness * glu * (one - s))),
+          where_positive(up - limit, zero, within)};
+}
+
 // The derivative of cap tanh(x / cap), given its value divided by the cap.
 template <class V>
 FT_HD inline V soft_cap_slope(V part) {
@@ -134,6 +152,11 @@ FT_HD inline SoftmaxShares softmax_shares(float a, float b) {
   constexpr auto kPower = static_cast<float>(kLog2e);
   const float top = larger_of(a, b), x = exp2((a - top) * kPower), y = exp2((b - top) * kPower);
   return {x / (x + y), y / (x + y), top + ::logf(x + y)};
+}
+
+// A sink's share of a softmax, given the logarithm of the denominator.
+FT_HD inline float sink_share(float sink, float lse) {
+  return exp2((sink - lse) * static_cast<float>(kLog2e));
 }
 
 // dx of y = x rstd w, with dot = sum(dy w x) over the row: rstd (dy w) - x rstd^3 dot / C. `pull` is rstd^3

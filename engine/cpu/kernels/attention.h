@@ -86,6 +86,8 @@ struct AttentionRange {
   std::int64_t row, key_head, first_key, keys;
   AttentionBlocks blocks;
   std::int64_t number;  // number of the first key in its sequence
+  float* lse;           // (heads, rows), natural logarithms; null: not wanted
+  std::int64_t lse_stride;
 };
 struct AttentionRanges {
   void (*f32)(const AttentionRange&, float* workspace);

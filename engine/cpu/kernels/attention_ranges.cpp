@@ -125,6 +125,7 @@ void one_head(const AttentionRange& c, i64 head, float* workspace) {
     for (; d < D; d += kLanes) add_values<1>(sums + d, shrink, s, v + d, c.v.stride, n, D - d);
   }
   T* y = reinterpret_cast<T*>(c.y.data) + c.row * c.y.stride + head * D;
+  if (c.lse) c.lse[head * c.lse_stride + c.row] = (seen.top + __builtin_log2f(seen.total)) / kLog2E;
   const Vec inverse = splat(1 / seen.total);
   for (i64 i = 0; i < D; i += kLanes) store(y + i, load(sums + i) * inverse, smaller(kLanes, D - i));
 }

@@ -1,4 +1,4 @@
-// The activation of an MLP, gated or not, and its gradient.
+// The activation of an MLP, gated or not, and its gradient; gates and ups that alternate.
 #include "engine/cpu/kernels/drops.h"
 #include "engine/cpu/kernels/leaf_functions.h"
 
@@ -65,6 +65,21 @@ void with_types(Activation f, DType type, G g) {
   });
 }
 
+// Calls f(first, n, gates, ups) for runs of a row's pairs, which it takes apart.
+constexpr i64 kRunOfPairs = 64;
+template <class T, class F>
+void each_run_of_pairs(const T* x, i64 pairs, const F& f) {
+  alignas(64) float gates[kRunOfPairs], ups[kRunOfPairs];
+  for (i64 first = 0; first < pairs; first += kRunOfPairs) {
+    const i64 n = least(kRunOfPairs, pairs - first);
+    for (i64 i = 0; i < n; ++i) {
+      gates[i] = to_float(x[2 * (first + i)]);
+      ups[i] = to_float(x[2 * (first + i) + 1]);
+    }
+    f(first, n, gates, ups);
+  }
+}
+
 }  // namespace
 
 void compute(const op::Gated& op, Team& team) {
@@ -83,6 +98,48 @@ void compute(const op::GatedGrad& op, Team& team) {
     constexpr Activation kF = decltype(tag)::value;
     if (up.data) return backward<kF, decltype(t), true>(dgate, dup, dy, gate, up, op.drop, team);
     backward<kF, decltype(t), false>(dgate, dup, dy, gate, up, op.drop, team);
+  });
+}
+
+void compute(const op::GatedPairs& op, Team& team) {
+  const View y = view_of(op.y), x = view_of(op.x);
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    each_row(y.rows, x.cols, team, [&](i64 r) {
+      T* py = at<T>(y, r);
+      each_run_of_pairs(at<T>(x, r), y.cols, [&](i64 first, i64 n, const float* gates, const float* ups) {
+        each_vector(n, [&](auto part, i64 i) {
+          part.store(py + first + i, math::limited_gate(part.load(gates + i), part.load(ups + i),
+                                                        splat(op.limit), splat(op.steepness))
+                                         .value);
+        });
+      });
+    });
+  });
+}
+
+void compute(const op::GatedPairsGrad& op, Team& team) {
+  const View dx = view_of(op.dx), dy = view_of(op.dy), x = view_of(op.x);
+  with_float(dy.type, [&](auto t) {
+    using T = decltype(t);
+    each_row(dy.rows, x.cols, team, [&](i64 r) {
+      T* pdx = at<T>(dx, r);
+      const T* pdy = at<T>(dy, r);
+      each_run_of_pairs(at<T>(x, r), dy.cols, [&](i64 first, i64 n, const float* gates, const float* ups) {
+        T by_gate[kRunOfPairs], by_up[kRunOfPairs];
+        each_vector(n, [&](auto part, i64 i) {
+          const Vec d = part.load(pdy + first + i);
+          const auto gate = math::limited_gate(part.load(gates + i), part.load(ups + i), splat(op.limit),
+                                               splat(op.steepness));
+          part.store(by_gate + i, d * gate.by_gate);
+          part.store(by_up + i, d * gate.by_up);
+        });
+        for (i64 i = 0; i < n; ++i) {
+          pdx[2 * (first + i)] = by_gate[i];
+          pdx[2 * (first + i) + 1] = by_up[i];
+        }
+      });
+    });
   });
 }
 

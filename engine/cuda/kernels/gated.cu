@@ -1,4 +1,4 @@
-// The activation of an MLP, gated or not, and its gradient.
+// The activation of an MLP, gated or not, and its gradient; gates and ups that alternate.
 #include "engine/cuda/kernels/drops.cuh"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/math.h"
@@ -48,6 +48,46 @@ struct Gradient {
     }
     store(dgate.at(row, column), g, pack);
     if (gated) store(dup.at(row, column), u, pack);
+  }
+};
+
+// Loads the pairs of a pack of y from x, whose rows have twice as many columns.
+template <class T>
+__device__ void load_pairs(float (&g)[kPack], float (&u)[kPack], const T* x, Pack pack) {
+  for (int j = 0; j < kPack; ++j) {
+    g[j] = j < pack.count ? widened(x[2 * j]) : 0;
+    u[j] = j < pack.count ? widened(x[2 * j + 1]) : 0;
+  }
+}
+
+template <class T>
+struct Pairs {
+  Rows<T> y, x;
+  float limit, steepness;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float g[kPack], u[kPack];
+    load_pairs(g, u, x.at(row, 2 * column), pack);
+    for (int j = 0; j < kPack; ++j) g[j] = math::limited_gate(g[j], u[j], limit, steepness).value;
+    store(y.at(row, column), g, pack);
+  }
+};
+
+// dx may be x: a thread reads its pairs before it writes them.
+template <class T>
+struct PairsGradient {
+  Rows<T> dx, dy, x;
+  float limit, steepness;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float d[kPack], g[kPack], u[kPack];
+    load(d, dy.at(row, column), pack);
+    load_pairs(g, u, x.at(row, 2 * column), pack);
+    T* out = dx.at(row, 2 * column);
+    for (int j = 0; j < kPack; ++j) {
+      if (j >= pack.count) continue;
+      const auto gate = math::limited_gate(g[j], u[j], limit, steepness);
+      round_to(out[2 * j], d[j] * gate.by_gate);
+      round_to(out[2 * j + 1], d[j] * gate.by_up);
+    }
   }
 };
 
@@ -102,6 +142,24 @@ void compute(const op::GatedGrad& op, const Queue& queue) {
                     Gradient<kF, T, decltype(drops)>{Rows<T>(dgate), Rows<T>(dup), Rows<T>(dy), Rows<T>(gate),
                                                      Rows<T>(up), gated, drops});
     });
+  });
+}
+
+void compute(const op::GatedPairs& op, const Queue& queue) {
+  const View y = view_of(op.y), x = view_of(op.x);
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    run_each_pack("gated_pairs", queue.stream, y.rows, y.cols, wide({y}),
+                  Pairs<T>{Rows<T>(y), Rows<T>(x), op.limit, op.steepness});
+  });
+}
+
+void compute(const op::GatedPairsGrad& op, const Queue& queue) {
+  const View dx = view_of(op.dx), dy = view_of(op.dy), x = view_of(op.x);
+  with_float(dy.type, [&](auto t) {
+    using T = decltype(t);
+    run_each_pack("gated_pairs_grad", queue.stream, dy.rows, dy.cols, wide({dy}),
+                  PairsGradient<T>{Rows<T>(dx), Rows<T>(dy), Rows<T>(x), op.limit, op.steepness});
   });
 }
 

@@ -19,6 +19,8 @@ void compute(const op::Dropout&, const Queue&);
 void compute(const op::Noise&, const Queue&);
 void compute(const op::Gated&, const Queue&);
 void compute(const op::GatedGrad&, const Queue&);
+void compute(const op::GatedPairs&, const Queue&);
+void compute(const op::GatedPairsGrad&, const Queue&);
 void compute(const op::ColumnSums&, const Queue&);
 void compute(const op::RmsNorm&, const Queue&);
 void compute(const op::RmsNormGrad&, const Queue&);
@@ -26,6 +28,8 @@ void compute(const op::LayerNorm&, const Queue&);
 void compute(const op::LayerNormGrad&, const Queue&);
 void compute(const op::Rope&, const Queue&);
 void compute(const op::MergeAttention&, const Queue&);
+void compute(const op::AttentionSinks&, const Queue&);
+void compute(const op::AttentionSinksGrad&, const Queue&);
 void compute(const op::AttentionRanges&, const Queue&);
 void compute(const op::Embedding&, const Queue&);
 void compute(const op::EmbeddingGrad&, const Queue&);
@@ -107,8 +111,8 @@ struct FourBitSource {
   FourBitValues values;
   std::int64_t block;
   const std::uint8_t* codes;
-  const float* absmax;               // null if nested
-  const std::uint8_t* absmax_codes;  // if nested, these four
+  const float* absmax;               // null if the scales are codes
+  const std::uint8_t* absmax_codes;  // powers of two, or if nested, with these three
   const float *map, *nested_absmax, *nested_offset;
   std::int64_t cols;                  // of the complete matrix
   std::int64_t first_row, first_col;  // of the part to decode

@@ -279,5 +279,54 @@ INSTANTIATE_TEST_SUITE_P(All, Gated,
                          testing::Values(Activation::silu, Activation::gelu, Activation::gelu_tanh,
                                          Activation::relu, Activation::sigmoid));
 
+template <class V>
+V limited_gate(V gate, V up, double limit, double steepness) {
+  const V g = std::real(gate) > limit ? V(limit) : gate;
+  const V u = std::abs(std::real(up)) > limit ? V(std::copysign(limit, std::real(up))) : up;
+  return (u + 1.0) * g / (1.0 + std::exp(-steepness * g));
+}
+
+// Limits that some gates and ups pass, and none.
+TEST(GatedPairs, AreTheReferenceWithGradientsAlsoInPlace) {
+  for (const float limit : {0.7f, 100.0f})
+    each_trial([&](const Trial& s) {
+      const double steepness = double(1.702f), h = 1e-20;
+      Matrix &x = s.matrix(s.rows, 2 * s.cols, s.type).randomize(1, 3), &y = s.matrix(2), &dy = s.matrix(3),
+             &dx = s.matrix(s.rows, 2 * s.cols, s.type);
+      s.ops.run(op::GatedPairs{.y = y, .x = x, .limit = limit, .steepness = 1.702f});
+      s.ops.run(op::GatedPairsGrad{.dx = dx, .dy = dy, .x = x, .limit = limit, .steepness = 1.702f});
+      const auto in = x.values(), d = dy.values();
+      std::vector<double> want, want_dx;
+      for (std::size_t i = 0; i < d.size(); ++i) {
+        using C = std::complex<double>;
+        const double g = in[2 * i], u = in[2 * i + 1];
+        want.push_back(limited_gate(g, u, double(limit), steepness));
+        want_dx.push_back(d[i] * limited_gate(C(g, h), C(u), double(limit), steepness).imag() / h);
+        want_dx.push_back(d[i] * limited_gate(C(g), C(u, h), double(limit), steepness).imag() / h);
+      }
+      EXPECT_LT(nmse(y.values(), want), s.tolerance());
+      EXPECT_LT(nmse(dx.values(), want_dx), s.tolerance());
+      s.ops.run(op::GatedPairsGrad{.dx = x, .dy = dy, .x = x, .limit = limit, .steepness = 1.702f});
+      EXPECT_EQ(x.values(), dx.values());
+    });
+}
+
+// At a limit PyTorch's clamp has the slope 1.
+TEST(GatedPairs, LimitsBelongToTheirInsideAndNaNStaysNaN) {
+  for (const NamedKernels& named : all_kernels()) {
+    CpuOps ops(1, named.kernels);
+    Matrix x(1, 8, DType::f32), y(1, 4, DType::f32), dx(1, 8, DType::f32), one(1, 4, DType::f32);
+    x.assign({7, 7, 8, -7, NAN, 1, 1, NAN});
+    ops.run(op::Fill{one, 1});
+    ops.run(op::GatedPairs{.y = y, .x = x, .limit = 7, .steepness = 1.702f});
+    ops.run(op::GatedPairsGrad{.dx = dx, .dy = one, .x = x, .limit = 7, .steepness = 1.702f});
+    EXPECT_TRUE(std::isnan(y.get(0, 2)) && std::isnan(y.get(0, 3))) << named.name;
+    EXPECT_NEAR(dx.get(0, 0), 8, 1e-3) << named.name;
+    EXPECT_NEAR(dx.get(0, 1), 7, 1e-3) << named.name;
+    EXPECT_EQ(dx.get(0, 2), 0) << named.name;
+    EXPECT_NEAR(dx.get(0, 3), 7, 1e-3) << named.name;
+  }
+}
+
 }  // namespace
 }  // namespace ft::cpu
