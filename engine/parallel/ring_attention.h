@@ -9,6 +9,7 @@
 // Every rank sends 2 n KV D elements (S - 1) times in forward. In backward it sends these again, and as many
 // gradients in f32. Any number of heads works. There is no dropout.
 #pragma once
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -22,6 +23,16 @@ class RingAttention {
   // mask: causal, of all ranks' rows.
   RingAttention(Ctx& c, Communicator& ranks, Heads heads, Mask mask, const Scores& scores)
       : c_(c), ranks_(ranks), heads_(heads), mask_(mask), scores_(scores) {}
+
+  // A chunk's rows, and its lse (H, m).
+  struct Chunk {
+    std::int64_t first;
+    Tensor lse;
+    Tensor rows(const Tensor& t) const { return t.slice(first, first + lse.cols()); }
+  };
+  static std::array<Chunk, 2> chunks(const Heads& heads, const Tensor& lse) {
+    return {Chunk{0, lse.slice(0, heads.query)}, Chunk{lse.cols(), lse.slice(heads.query, 2 * heads.query)}};
+  }
 
   // y, q (n, H D); k, v (n, KV D); lse (2 H, m) f32, chunk after chunk.
   void forward(Tensor y, Tensor lse, Tensor q, Tensor k, Tensor v);

@@ -28,9 +28,15 @@ void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
     if (!p.cached->fresh) {
       KeyRanges seen = p.cached->ranges;
       seen.window = window;
-      c.ops.run(op::AttentionRanges{
-          .y = s.y, .q = s.q, .k = past.k, .v = past.v, .heads = heads, .ranges = seen, .scores = scores(c)});
-      return;
+      c.ops.run(op::AttentionRanges{.y = s.y,
+                                    .lse = sinks ? s.lse : Tensor{},
+                                    .q = s.q,
+                                    .k = past.k,
+                                    .v = past.v,
+                                    .heads = heads,
+                                    .ranges = seen,
+                                    .scores = scores(c)});
+      return add_sinks(c, s.y, s.lse);
     }
   }
   const bool shared = bool(p.shared);
@@ -45,6 +51,7 @@ void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
                           .heads = heads,
                           .mask = mask(p),
                           .scores = scores(c)});
+  add_sinks(c, y, s.lse);
   if (shared) p.shared.take_first(c, s.y, y);
 }
 
@@ -60,11 +67,13 @@ void SelfAttention::attend_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Tensor 
   Tensor all_dq = room(dq), all_dk = room(dk), all_dv = room(dv);
   {
     Scope inner(c.scratch);
+    const Tensor all_dy = whole(dy, true), all_y = whole(s.y, false);
+    add_sinks_grad(c, all_dy, all_y, s.lse);
     c.ops.run(op::AttentionGrad{.dq = all_dq,
                                 .dk = all_dk,
                                 .dv = all_dv,
-                                .dy = whole(dy, true),
-                                .y = whole(s.y, false),
+                                .dy = all_dy,
+                                .y = all_y,
                                 .lse = s.lse,
                                 .q = whole(s.q, false),
                                 .k = whole(s.k, false),
@@ -99,6 +108,7 @@ void SelfAttention::attend_together(Ctx& c, Saved& s, const Positions& p) const 
                           .heads = by.own(),
                           .mask = mask(p),
                           .scores = scores(c, by.first())});
+  add_sinks(c, s.together, s.lse, by.first());
   by.give_back(c, s.y, s.together);
 }
 
@@ -112,6 +122,7 @@ void SelfAttention::attend_together_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv
     Scope inner(c.scratch);
     const Tensor all_dy = c.scratch.take(s.together.shape, c.dtype);
     by.gather(c, all_dy, dy);
+    add_sinks_grad(c, all_dy, s.together, s.lse, by.first());
     c.ops.run(op::AttentionGrad{.dq = by.queries(all),
                                 .dk = by.keys(all),
                                 .dv = by.values(all),
@@ -138,7 +149,10 @@ void SelfAttention::attend_any(Ctx& c, Saved& s, const Positions& p) const {
   const std::int64_t rows = s.q.rows();
   if (p.parts) {
     s.lse = c.saved.take({2 * heads.query, rows / 2}, DType::f32);
-    return ring(c, p).forward(s.y, s.lse, s.q, s.k, s.v);
+    ring(c, p).forward(s.y, s.lse, s.q, s.k, s.v);
+    for (const RingAttention::Chunk& one : RingAttention::chunks(heads, s.lse))
+      add_sinks(c, one.rows(s.y), one.lse);
+    return;
   }
   s.lse = c.saved.take({heads.query, p.shared ? p.shared.whole() : rows}, DType::f32);
   attend(c, s, p);
@@ -148,6 +162,8 @@ void SelfAttention::attend_any_back(Ctx& c, Tensor dq, Tensor dk, Tensor dv, Ten
                                     const Positions& p) const {
   if (!p.parts) return attend_back(c, dq, dk, dv, dy, s, p);
   if (p.sharing == SequenceSharing::ulysses) return attend_together_back(c, dq, dk, dv, dy, s, p);
+  for (const RingAttention::Chunk& one : RingAttention::chunks(heads, s.lse))
+    add_sinks_grad(c, one.rows(dy), one.rows(s.y), one.lse);
   ring(c, p).backward({dq, dk, dv}, dy, s.y, s.lse, s.q, s.k, s.v);
 }
 
@@ -173,6 +189,18 @@ Scores SelfAttention::scores(const Ctx& c, std::int64_t from_head) const {
 Tensor SelfAttention::half_of_heads(const Tensor& wide, std::int64_t which) const {
   const std::int64_t D = heads.width;
   return wide.view({wide.numel() / (2 * D), 2 * D}).columns(which * D, (which + 1) * D);
+}
+
+void SelfAttention::add_sinks(Ctx& c, Tensor y, Tensor lse, std::int64_t from) const {
+  if (sinks)
+    c.ops.run(op::AttentionSinks{.y = y, .lse = lse, .sinks = sinks->value.elements(from, lse.rows())});
+}
+
+void SelfAttention::add_sinks_grad(Ctx& c, Tensor dy, Tensor y, Tensor lse, std::int64_t from) const {
+  if (!sinks || !sinks->grad) return;
+  const auto own = [&](const Tensor& t) { return t.elements(from, lse.rows()); };
+  c.ops.run(op::AttentionSinksGrad{
+      .dsinks = own(sinks->grad), .dy = dy, .y = y, .lse = lse, .sinks = own(sinks->value)});
 }
 
 // y = sigmoid(gate) attended
@@ -387,6 +415,7 @@ void SelfAttention::cut(TensorRank t) {
     for (Linear* l : {&q_proj, &k_proj, &v_proj})
       if (l->weight) l->share(Cut::columns, t);
   o_proj.share(Cut::rows, t);
+  if (sinks) ft::cut(*sinks, 0, t);
   all_heads = heads.query;
   heads.query /= t.size;
   first_head = heads.query * t.rank;
@@ -406,6 +435,7 @@ void SelfAttention::visit(Visitor& v) {
   else
     visit_all(v, {&q_proj, &k_proj, &v_proj});
   o_proj.visit(v);
+  if (sinks) v.parameter(*sinks);
   for (auto* norm : {&q_norm, &k_norm})
     if (*norm) (*norm)->visit(v);
 }

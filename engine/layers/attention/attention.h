@@ -1,8 +1,8 @@
 // Causal self-attention with grouped queries (Ainslie et al. 2023); optionally biases, norms of the queries
 // and keys (Qwen3), a sliding window, a cap of the scores (Gemma 2), dropout of the probabilities, one linear
 // that makes queries, keys and values, gates of the results (Qwen3-Next), queries, keys and values by way of
-// low ranks (DeepSeek), norms of the values, values that are the keys, and keys and values of an earlier layer
-// (Gemma 4).
+// low ranks (DeepSeek), sinks (gpt-oss), norms of the values, values that are the keys, and keys and values of
+// an earlier layer (Gemma 4).
 #pragma once
 #include <optional>
 
@@ -34,6 +34,7 @@ struct SelfAttention {
   // Numbers in Positions::lent: the layer's keys and values are there for later layers; or the layer borrows
   // those of an earlier one, so that k_proj and v_proj are empty.
   std::optional<std::size_t> lends, borrows;
+  std::optional<Parameter> sinks;  // (H): a score of each head without a value; see op::AttentionSinks
   Heads heads{};
   std::int64_t first_head = 0, all_heads = 0;  // among the query heads, where the rank has some of them
   float scale = 1;                             // of the scores
@@ -88,6 +89,9 @@ struct SelfAttention {
   // A part of each head's 2 D columns in q_proj's output: queries (0) or gates (1).
   Tensor half_of_heads(const Tensor& wide, std::int64_t which) const;
   void gate(Ctx&, Tensor y, const Saved&) const;
+  // The sinks of the heads that lse has, the first of which has number `from`.
+  void add_sinks(Ctx&, Tensor y, Tensor lse, std::int64_t from = 0) const;
+  void add_sinks_grad(Ctx&, Tensor dy, Tensor y, Tensor lse, std::int64_t from = 0) const;
   Mask mask(const Positions& p) const {
     return {p.shared ? p.shared.starts : p.starts, true, window, {}, p.blocks};
   }

@@ -1,5 +1,5 @@
 // SelfAttention: grouped heads, packed sequences, windows, norms of queries, keys and values, rotary
-// positions, values that are keys, keys and values of another layer.
+// positions, sinks, values that are keys, keys and values of another layer.
 #include "engine/layers/attention/attention.h"
 
 #include "tests/engine/layers/layer_fixture.h"
@@ -19,7 +19,7 @@ struct Case {
   bool norms = false, wants_dx = true, rotates = true;
   bool wide = false;  // norms over all heads at once
   bool gated = false;
-  bool value_norm = false, values_are_keys = false;
+  bool sinks = false, value_norm = false, values_are_keys = false;
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
@@ -38,8 +38,20 @@ const Case kCases[] = {
     {"GatedWithoutNorms", kTrained, {2, 2, kHead}, {0, 3, 4}, 0, false, true, true, false, true},
     {"GatedAdapters", kAdapter, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, false, true},
     {"GatedFrozen", {}, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, false, true},
-    {"ValueNorm", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, false, false, true},
-    {"ValuesAreKeys", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 2, true, true, true, false, false, true, true},
+    {"ValueNorm", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, false, false, false, true},
+    {"ValuesAreKeys",
+     kTrained,
+     {4, 2, kHead},
+     {0, 3, 4, 9},
+     2,
+     true,
+     true,
+     true,
+     false,
+     false,
+     false,
+     true,
+     true},
     {"ValuesAreKeysAdapters",
      kAdapter,
      {4, 1, kHead},
@@ -50,9 +62,26 @@ const Case kCases[] = {
      true,
      false,
      false,
+     false,
      true,
      true},
-    {"ValuesAreKeysFrozen", {}, {4, 2, kHead}, {0, 3, 9}, 0, true, true, true, false, false, true, true},
+    {"ValuesAreKeysFrozen",
+     {},
+     {4, 2, kHead},
+     {0, 3, 9},
+     0,
+     true,
+     true,
+     true,
+     false,
+     false,
+     false,
+     true,
+     true},
+    {"Sinks", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, false, true, true, false, false, true},
+    {"SinksAndWindow", kTrained, {4, 2, kHead}, {0, 1, 8}, 3, false, true, true, false, false, true},
+    {"SinksFrozen", kAdapter, {2, 2, kHead}, {0, 3, 4, 9}, 0, false, true, true, false, false, true},
+    {"SinksAndGates", kTrained, {4, 2, kHead}, {0, 3, 4, 9}, 0, true, true, true, false, true, true},
     {"OneToken", kTrained, {4, 2, kHead}, {0, 1}},
     {"Frozen", {}},
     {"FrozenWithNorms", {}, {4, 2, kHead}, {0, 3, 4, 9}, 0, true},
@@ -77,6 +106,9 @@ SelfAttention make(const Case& t, DType dtype) {
     a.q_norm = q;
     a.k_norm = k;
   }
+  if (t.sinks)
+    a.sinks =
+        Parameter{.name = "sinks", .shape = {t.heads.query}, .dtype = dtype, .trainable = t.form.trained};
   a.heads = t.heads;
   a.scale = 0.6f;
   a.window = t.window;
@@ -133,6 +165,11 @@ Values<V> expected(const Named<V>& in, const Case& t, const Angles& angles, cons
   const reference::Attention attention{t.heads, t.starts, true, t.window, double(0.6f)};
   const auto turned = [&](const Values<V>& x) { return t.rotates ? angles.rotate(x) : x; };
   attention.forward(y, lse, turned(q), turned(k), v);
+  for (std::size_t i = 0; t.sinks && i < y.size(); ++i) {
+    const std::size_t row = i / kHead / std::size_t(t.heads.query),
+                      h = i / kHead % std::size_t(t.heads.query);
+    y[i] /= 1.0 + std::exp(in.at("sinks")[h] - lse[h * rows + row]);
+  }
   for (std::size_t i = 0; i < gates.size(); ++i) y[i] *= reference::activate(Activation::sigmoid, gates[i]);
   return reference::add(reference::linear(in, "o", y, rows, lora_of(t.form, c)), in.at("residual"));
 }
