@@ -43,6 +43,7 @@ std::optional<FourBitPlan> stored_four_bit_plan(const std::string& config_json) 
   const JsonObject model = JsonObject::read(config_json);
   if (!model.has("quantization_config")) return std::nullopt;
   const JsonObject j = model.object("quantization_config");
+  if (j.text_or("quant_method", "bitsandbytes") == "mxfp4") return std::nullopt;  // experts: Mxfp4Folder
   if (j.text_or("quant_method", "bitsandbytes") != "bitsandbytes" || !j.boolean_or("load_in_4bit", false))
     j.refuse(j.has("quant_method") ? "quant_method" : "load_in_4bit",
              "bitsandbytes with load_in_4bit: ft reads no other quantized weights");

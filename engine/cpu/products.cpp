@@ -13,15 +13,15 @@ constexpr std::int64_t kOneDnnScratch = 64 << 20;  // for its copies of operands
 
 FourBitOperand operand_of(const FourBitMatrix& m) {
   const auto floats = [](const Tensor& t) { return t ? t.as<float>() : nullptr; };
-  const bool nested = m.form.nested;
+  const bool coded = m.form.has_coded_scales();
   return {four_bit_values(m.form.book),
           m.codes.as<std::uint8_t>(),
           m.form.block,
-          nested ? nullptr : floats(m.absmax),
-          nested ? m.absmax.as<std::uint8_t>() : nullptr,
+          coded ? nullptr : floats(m.absmax),
+          coded ? m.absmax.as<std::uint8_t>() : nullptr,
           nested_map().data(),
           floats(m.nested_absmax),
-          nested ? *floats(m.nested_offset) : 0};
+          m.form.nested ? *floats(m.nested_offset) : 0};
 }
 
 Int8Operand operand_of(const Int8Matrix& m) {

@@ -10,7 +10,7 @@ void check_four_bit(const FourBitMatrix& m) {
   require(m.shape.rank == 2 && is_four_bit_block(m.form.block), "products: not a matrix in 4-bit blocks");
   const std::int64_t n = m.shape.numel(), blocks = m.form.blocks(n);
   require(is_vector(m.codes, (n + 1) / 2, DType::u8), "products: not two 4-bit codes a byte");
-  require(is_vector(m.absmax, blocks, m.form.nested ? DType::u8 : DType::f32),
+  require(is_vector(m.absmax, blocks, m.form.has_coded_scales() ? DType::u8 : DType::f32),
           "products: not one absmax a block");
   require(
       !m.form.nested || (is_vector(m.nested_absmax, (blocks + kNestedBlock - 1) / kNestedBlock, DType::f32) &&

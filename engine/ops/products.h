@@ -16,7 +16,7 @@ struct FourBitMatrix {
   FourBitForm form;
   Shape shape;
   Tensor codes;          // u8, two elements per byte
-  Tensor absmax;         // of each block: f32, or u8 if nested
+  Tensor absmax;         // of each block: f32, or u8 if the form says so
   Tensor nested_absmax;  // if nested: f32, of each kNestedBlock of absmax
   Tensor nested_offset;  // if nested: (1) f32
   explicit operator bool() const { return static_cast<bool>(codes); }

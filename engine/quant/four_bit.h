@@ -9,8 +9,13 @@
 // values.
 //
 // The CPU and CUDA use the same formulas. All bits equal bitsandbytes 0.50's.
+//
+// MXFP4 (OCP microscaling formats) is a third book, of gpt-oss' files: blocks of 32 elements share a power of
+// two, which is stored as the exponent + 127 in place of absmax. Files have the even element in the low half
+// of a byte; here it is in the high half too.
 #pragma once
 #include <array>
+#include <bit>
 #include <cstdint>
 
 #include "engine/core/dtype.h"
@@ -18,17 +23,23 @@
 
 namespace ft {
 
-enum class FourBitBook : std::uint8_t { nf4, fp4 };
-constexpr const char* name_of(FourBitBook b) { return b == FourBitBook::nf4 ? "nf4" : "fp4"; }
+enum class FourBitBook : std::uint8_t { nf4, fp4, mxfp4 };
+constexpr const char* name_of(FourBitBook b) {
+  return b == FourBitBook::nf4 ? "nf4" : b == FourBitBook::fp4 ? "fp4" : "mxfp4";
+}
 
 struct FourBitForm {
   FourBitBook book = FourBitBook::nf4;
   std::int64_t block = 64;  // elements: a power of two from 32 to 4096
-  bool nested = false;      // absmax in 8 bits
+  bool nested = false;      // absmax in 8 bits, double quantization's
+
+  // True if absmax are codes of 8 bits, of whatever kind.
+  bool has_coded_scales() const { return nested || book == FourBitBook::mxfp4; }
 
   std::int64_t blocks(std::int64_t elements) const { return (elements + block - 1) / block; }
   bool operator==(const FourBitForm&) const = default;
 };
+constexpr FourBitForm kMxfp4{FourBitBook::mxfp4, 32};
 constexpr std::int64_t kNestedBlock = 256;  // absmax values that share a nested_absmax
 constexpr bool is_four_bit_block(std::int64_t n) { return n >= 32 && n <= 4096 && (n & (n - 1)) == 0; }
 
@@ -38,7 +49,8 @@ struct FourBitTable {
   std::uint8_t codes[16];
 };
 // NF4: quantiles of the normal distribution. FP4: a sign and 0, 1/192, 1/6, 1/4, 1/3, 1/2, 2/3, 1. Its two
-// zeros, both 0, are neighbours: the smallest values above 0 get code 8.
+// zeros, both 0, are neighbours: the smallest values above 0 get code 8. MXFP4: a sign and 0, 1/2, 1, 3/2, 2,
+// 3, 4, 6, which are not relative to a largest value.
 constexpr FourBitTable four_bit_table(FourBitBook book) {
   if (book == FourBitBook::nf4)
     return {{-1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f,
@@ -46,6 +58,9 @@ constexpr FourBitTable four_bit_table(FourBitBook book) {
              0.24611230194568634f, 0.33791524171829224f, 0.44070982933044434f, 0.5626170039176941f,
              0.7229568362236023f, 1.0f},
             {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}};
+  if (book == FourBitBook::mxfp4)
+    return {{-6, -4, -3, -2, -1.5f, -1, -0.5f, -0.0f, 0, 0.5f, 1, 1.5f, 2, 3, 4, 6},
+            {15, 14, 13, 12, 11, 10, 9, 8, 0, 1, 2, 3, 4, 5, 6, 7}};
   return {{-1.0f, -0.6666666865348816f, -0.5f, -0.3333333432674408f, -0.25f, -0.1666666716337204f,
            -0.0052083334885537624f, 0.0f, 0.0f, 0.0052083334885537624f, 0.1666666716337204f, 0.25f,
            0.3333333432674408f, 0.5f, 0.6666666865348816f, 1.0f},
@@ -95,6 +110,11 @@ FT_HD inline float nested_value(float mapped, float nested_absmax, float offset)
   asm("" : "+x"(product));
   return product + offset;
 #endif
+}
+
+// MXFP4's scale 2^(code - 127), of a code below 255.
+FT_HD inline float power_of_two(std::uint8_t code) {
+  return std::bit_cast<float>(code > 0 ? static_cast<std::uint32_t>(code) << 23 : std::uint32_t{1} << 22);
 }
 
 // The map of the 8-bit codes of absmax.

@@ -7,6 +7,7 @@ namespace {
 
 inline float scale_of(const FourBitOperand& q, i64 block) {
   if (q.absmax != nullptr) return q.absmax[block];
+  if (q.nested_absmax == nullptr) return power_of_two(q.absmax_codes[block]);
   return nested_value(q.nested_map[q.absmax_codes[block]], q.nested_absmax[block / kNestedBlock],
                       q.nested_offset);
 }

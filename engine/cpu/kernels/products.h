@@ -14,7 +14,7 @@ struct FourBitOperand {
   FourBitValues values;  // by code
   const std::uint8_t* codes;
   std::int64_t block;
-  const float* absmax;  // of every block; null: absmax_codes
+  const float* absmax;  // of every block; null: absmax_codes, which are powers of two without nested_absmax
   const std::uint8_t* absmax_codes;
   const float *nested_map, *nested_absmax;
   float nested_offset;

@@ -16,12 +16,12 @@ std::int64_t padded(std::int64_t n) { return (n + kAlign - 1) / kAlign * kAlign;
 
 FourBitSource source_of(const FourBitMatrix& m, const float* map) {
   const auto floats = [](const Tensor& t) { return t ? t.as<float>() : nullptr; };
-  const bool nested = m.form.nested;
+  const bool coded = m.form.has_coded_scales();
   return {.values = four_bit_values(m.form.book),
           .block = m.form.block,
           .codes = m.codes.as<std::uint8_t>(),
-          .absmax = nested ? nullptr : floats(m.absmax),
-          .absmax_codes = nested ? m.absmax.as<std::uint8_t>() : nullptr,
+          .absmax = coded ? nullptr : floats(m.absmax),
+          .absmax_codes = coded ? m.absmax.as<std::uint8_t>() : nullptr,
           .map = map,
           .nested_absmax = floats(m.nested_absmax),
           .nested_offset = floats(m.nested_offset),

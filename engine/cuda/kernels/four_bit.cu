@@ -19,6 +19,7 @@ struct Extent {
 
 __device__ inline float absmax_of(const FourBitSource& s, i64 block) {
   if (s.absmax) return s.absmax[block];
+  if (!s.nested_absmax) return power_of_two(s.absmax_codes[block]);
   return nested_value(s.map[s.absmax_codes[block]], s.nested_absmax[block / kNestedBlock], *s.nested_offset);
 }
 
