@@ -320,8 +320,11 @@ void refuse_whole_experts(Model& model, const Origin& origin) {
   };
   EachMoe each([&](Moe& m) {
     check(m.gate, m.gate.name + ".weight");
-    for (const Expert& e : m.experts)
-      for (const Linear* l : {&e.gate_proj, &e.up_proj, &e.down_proj}) check(*l, "");
+    for (Expert& e : m.experts)
+      for (const Linear* l : e.linears()) check(*l, "");
+    if (m.stacks && (m.stacks->gate_up.matrices.trainable || m.stacks->gate_up.biases.trainable))
+      throw UserError(origin.exit, str(origin.prefix, "modules_to_save: ft does not train copies of ", m.name,
+                                       ".experts beside adapters; name its matrices in target_parameters"));
   });
   model.visit(each);
 }
@@ -343,8 +346,8 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   EachMoe experts([&](Moe& m) {
     const ExpertsRanks ranks = chooser.experts(m);
     for (ExpertPart& part : adapt_experts(m, ranks, dtype)) out.experts.push_back(std::move(part));
-    for (const Expert& e : m.experts)
-      for (const Linear* l : {&e.gate_proj, &e.up_proj, &e.down_proj}) single.insert(l);
+    for (Expert& e : m.experts)
+      for (const Linear* l : e.linears()) single.insert(l);
     if (!m.gate_is_linear) routers.insert(&m.gate);
   });
   model.visit(experts);

@@ -43,7 +43,8 @@ std::string last_part(const std::string& name) { return name.substr(name.rfind('
 
 ExpertPart adapt(Linear& l, ExpertsLora& all, std::int64_t expert, std::int64_t first) {
   l.adapter = std::make_unique<ExpertLora>(all, expert, first, l.out);
-  return {weight_of(l), &all, expert, first, l.out};
+  const bool stacked = l.weight->inputs_first();
+  return {stacked ? l.name : weight_of(l), &all, expert, first, l.out, stacked};
 }
 
 // Names of the Linears of a model with experts, classified as in PEFT.
@@ -61,8 +62,8 @@ class Names final : public Visitor {
     }
     modules.push_back(m.name + ".experts");
     own_.insert(m.gate.name);
-    for (const Expert& e : m.experts)
-      for (const Linear* l : {&e.gate_proj, &e.up_proj, &e.down_proj}) own_.insert(l->name);
+    for (Expert& e : m.experts)
+      for (const Linear* l : e.linears()) own_.insert(l->name);
     routers.push_back(m.gate.name);
   }
   void linear(Linear& l) override {
@@ -172,14 +173,17 @@ std::vector<ExpertPart> adapt_experts(Moe& m, const ExpertsRanks& ranks, DType d
   std::vector<ExpertPart> parts;
   const std::string module = str(kPeftPrefix, m.name, ".experts");
   const Expert& first = m.experts.front();
-  const std::int64_t count = std::ssize(m.experts), C = first.gate_proj.in, F = first.gate_proj.out;
+  const std::int64_t count = std::ssize(m.experts), C = first.gate_proj.in, F = first.down_proj.in;
   if (ranks.gate_up > 0) {
     auto all = std::make_unique<ExpertsLora>(module + (ranks.down > 0 ? ".base_layer" : ""), count, C, 2 * F,
                                              ranks.gate_up, ranks.gate_up_scale, dtype);
     for (std::int64_t e = 0; e < count; ++e) {
       Expert& expert = m.experts[static_cast<std::size_t>(e)];
-      parts.push_back(adapt(expert.gate_proj, *all, e, 0));
-      parts.push_back(adapt(expert.up_proj, *all, e, F));
+      std::int64_t at = 0;
+      for (Linear* l : expert.wide()) {
+        parts.push_back(adapt(*l, *all, e, at));
+        at += l->out;
+      }
     }
     m.gate_up_adapter = std::move(all);
   }

@@ -1,7 +1,7 @@
 // PEFT's adapters of parameters that hold the matrices of all experts of a layer (target_parameters), with
 // the names of transformers 5: mlp.experts.gate_up_proj (E, 2 F, C), gate first, and mlp.experts.down_proj
-// (E, C, F). W_e += s B_e A_e. The rows of A (E r, in) are ordered by expert; column j E + e of B (out, r E)
-// is column j of B_e. Gate and up share an A.
+// (E, C, F). gpt-oss stores their transposes, and gate and up alternate. W_e += s B_e A_e. The rows of A (E
+// r, in) are ordered by expert; column j E + e of B (out, r E) is column j of B_e. Gate and up share an A.
 #pragma once
 #include "engine/core/error.h"
 #include "engine/layers/moe.h"
@@ -47,6 +47,7 @@ struct ExpertPart {
   std::string weight;  // its name in the model's files
   ExpertsLora* all;
   std::int64_t expert, first, rows;
+  bool stacked;  // the weight is the stack of all experts' matrices, stored (E, in, out)
 };
 
 // Ranks and scales of the adapters of a layer's parameters; rank 0: no adapter.

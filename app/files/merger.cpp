@@ -26,7 +26,7 @@ Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
   const std::string head = b.made.info.head_weight();
   for (std::size_t i = 0; i < b.attached.linears.size(); ++i)
     adapters_[b.attached.weights[i]] = b.attached.adapters[i];
-  for (const lora::ExpertPart& part : b.attached.experts) experts_[part.weight] = &part;
+  for (const lora::ExpertPart& part : b.attached.experts) experts_.emplace(part.weight, &part);
   EachParameter each([&](Parameter& p) {
     own_head_ |= p.name == head;
     if (b.start && !p.name.starts_with(lora::kPeftPrefix) && b.start->has(p))
@@ -100,7 +100,8 @@ Tensor Merger::operator()(const TensorSpec& spec) {
     add_lora(l.a, l.b, l.scale(), y, turned);
     if (const auto* dora = dynamic_cast<const lora::DoraAdapter*>(&l)) rescale(*dora, y, turned);
   }
-  if (const auto found = experts_.find(spec.name); found != experts_.end()) add_expert(*found->second, y);
+  const auto [first, end] = experts_.equal_range(spec.name);
+  std::for_each(first, end, [&](const auto& part) { add_expert(*part.second, y); });
   const float scale = head && unties_ ? built_.made.info.head_scale : 1;
   if (scale != 1) std::for_each_n(y.as<float>(), y.numel(), [&](float& v) { v *= scale; });
   return y;
@@ -158,8 +159,11 @@ void Merger::add_expert(const lora::ExpertPart& part, Tensor y) {
   for (std::int64_t i = 0; i < part.rows; ++i)
     for (std::int64_t j = 0; j < r; ++j)
       own.as<float>()[i * r + j] = b.as<float>()[(part.first + i) * r * count + j * count + part.expert];
-  product(*ops_, y, {own, Trans::no, a.slice(part.expert * r, (part.expert + 1) * r), Trans::no}, all.scale(),
-          y);
+  const Tensor down = a.slice(part.expert * r, (part.expert + 1) * r);
+  if (!part.stacked) return product(*ops_, y, {own, Trans::no, down, Trans::no}, all.scale(), y);
+  const std::int64_t in = down.cols();
+  const Tensor matrix = y.elements(part.expert * in * part.rows, in * part.rows).view({in, part.rows});
+  product(*ops_, matrix, {down, Trans::yes, own, Trans::yes}, all.scale(), matrix);
 }
 
 Tensor Merger::room(std::vector<float>& values, const Shape& shape) {

@@ -48,9 +48,9 @@ class Merger {
   const BuiltModel& built_;
   std::unique_ptr<Ops> ops_;
   bool unties_ = false, own_head_ = false;  // own_head_: the model has a separate head matrix
-  std::map<std::string, const lora::LoraAdapter*> adapters_;  // by the name of the weight that they change
-  std::map<std::string, const lora::ExpertPart*> experts_;
-  const lora::ExpertsLora* held_ = nullptr;  // the experts whose adapter is in a_ and b_
+  std::map<std::string, const lora::LoraAdapter*> adapters_;     // by the name of the weight that they change
+  std::multimap<std::string, const lora::ExpertPart*> experts_;  // a stack has a part for each expert
+  const lora::ExpertsLora* held_ = nullptr;                      // the experts whose adapter is in a_ and b_
   std::set<std::string> inputs_first_;
   std::map<std::string, const Parameter*> whole_;  // weights that the adapter's file replaces completely
   std::vector<float> values_, a_, b_, own_b_;

@@ -53,13 +53,14 @@ double RandomWeights::parameters() const {
 
 Tensor RandomWeights::operator()(const std::string& name, const Shape& shape) {
   values_.resize(static_cast<std::size_t>(shape.numel()));
-  if (shape.rank > 1)
+  const Initial initial = initial_.contains(name) ? initial_.at(name) : Initial::usual;
+  if (initial == Initial::normal || (initial == Initial::usual && shape.rank > 1))
     fill_normal(values_, random_.with(name),
                 deviations_.contains(name) ? deviations_.at(name) : info_.initializer_range);
-  else if (initial_.contains(name) && initial_.at(name) == Initial::log_rates)
+  else if (initial == Initial::log_rates)
     fill_logarithms(values_, random_.with(name));
-  else if (initial_.contains(name))
-    std::ranges::fill(values_, initial_.at(name) == Initial::ones ? 1.0f : 0.0f);
+  else if (initial != Initial::usual)
+    std::ranges::fill(values_, initial == Initial::ones ? 1.0f : 0.0f);
   else
     std::ranges::fill(values_, name.ends_with(".bias") ? 0.0f : 1 - info_.norm_offset);
   if (!info_.decoder && name == info_.embedding && 0 <= padding_ && padding_ < shape[0])

@@ -36,10 +36,11 @@ void finish(Ctx& c, const std::unique_ptr<ExpertsAdapter>& adapter) {
   if (adapter) adapter->finish(c);
 }
 
-void forward(Ctx& c, const Linear& l, Tensor y, Tensor x, Tensor u) {
+// bias: of an expert in a stack, or empty.
+void forward(Ctx& c, const Linear& l, Tensor y, Tensor x, Tensor u, Tensor bias = {}) {
   c.ops.enter(l.name);
   if (l.adapter_in(c)) l.down(c, u, x);
-  l.forward_with(c, y, x, u);
+  l.forward_with(c, y, x, u, bias);
 }
 void backward(Ctx& c, const Linear& l, Sum& dx, Tensor du, Tensor dy, Tensor x, Tensor u) {
   l.backward_with(c, dx, du, dy, x, u);
@@ -218,16 +219,20 @@ Moe::Saved Moe::widen(Ctx& c, Tensor x, Tensor routed, const RouterStatistics* r
   s.routed = route(c, routed ? routed : x, routers, keep);
   const std::int64_t rows = s.routed.rows.rows(), room = s.routed.rows.room(),
                      of_gate = widest(c, experts, &Expert::gate_proj);
-  s.gate = c.save(room, inner()).slice(0, rows);
-  s.up = c.save(room, inner()).slice(0, rows);
+  s.gate = c.save(room, experts.front().gate_proj.out).slice(0, rows);
+  if (!stacks) s.up = c.save(room, inner()).slice(0, rows);
   s.u = take(c.saved, {room, of_gate + widest(c, experts, &Expert::up_proj)}, c.dtype);
   Scope scratch(c.scratch);
   const Tensor in = sorted(c, x, s.routed);
   begin(c, gate_up_adapter, false);
   each_expert(c, s.routed, wide, Pass::forth, [&](const Expert& e, std::int64_t first, std::int64_t end) {
     const Tensor own = in.slice(first, end);
-    ft::forward(c, e.gate_proj, s.gate.slice(first, end), own, part(c, s.u, first, end, 0, e.gate_proj));
-    ft::forward(c, e.up_proj, s.up.slice(first, end), own, part(c, s.u, first, end, of_gate, e.up_proj));
+    const Tensor bias =
+        stacks ? stacks->gate_up.bias_of(stacks->gate_up.biases.value, &e - experts.data()) : Tensor{};
+    ft::forward(c, e.gate_proj, s.gate.slice(first, end), own, part(c, s.u, first, end, 0, e.gate_proj),
+                bias);
+    if (!e.paired())
+      ft::forward(c, e.up_proj, s.up.slice(first, end), own, part(c, s.u, first, end, of_gate, e.up_proj));
   });
   return s;
 }
@@ -236,16 +241,16 @@ void Moe::narrow(Ctx& c, Tensor y, Tensor x, Tensor residual, const Saved& s) co
   Scope scratch(c.scratch);
   const Routed& r = s.routed;
   const Results z = room_for_results(c, x.cols(), r);
-  const Tensor act = inside(c, inner(), r);
+  const Tensor act = this->act(c, s);
   const Tensor u = take(c.scratch, {r.rows.room(), widest(c, experts, &Expert::down_proj)}, c.dtype);
   c.ops.enter(name);
-  c.ops.run(op::Gated{.f = activation, .y = act, .gate = s.gate, .up = s.up});
   c.ops.run(op::ScaleRows{.y = act, .x = act, .w = s.routed.row_weights});
   begin(c, down_adapter, false);
   each_expert(c, s.routed, down, Pass::forth, [&](const Expert& e, std::int64_t first, std::int64_t end) {
     ft::forward(c, e.down_proj, z.made.slice(first, end), act.slice(first, end),
                 part(c, u, first, end, 0, e.down_proj));
   });
+  if (stacks) add_down_bias(c, z.made, r);
   add_up(c, y, z, r, residual);
 }
 
@@ -293,11 +298,10 @@ void Moe::down_back(Ctx& c, Tensor dw, Tensor dy, const Saved& s) const {
   Scope scratch(c.scratch);
   const Routed& r = s.routed;
   const Shape narrow{r.rows.room(), widest(c, experts, &Expert::down_proj)};
-  const Tensor dz = sorted(c, dy, r), act = inside(c, inner(), r);
+  const Tensor dz = sorted(c, dy, r), act = this->act(c, s);
   const Tensor in = inside(c, inner(), r), din = inside(c, inner(), r);
   const Tensor u = take(c.scratch, narrow, c.dtype), du = take(c.scratch, narrow, c.dtype);
   c.ops.enter(name);
-  c.ops.run(op::Gated{.f = activation, .y = act, .gate = s.gate, .up = s.up});
   c.ops.run(op::ScaleRows{.y = in, .x = act, .w = s.routed.row_weights});
   begin(c, down_adapter, true);
   each_expert(c, s.routed, down, Pass::back, [&](const Expert& e, std::int64_t first, std::int64_t end) {
@@ -312,6 +316,12 @@ void Moe::down_back(Ctx& c, Tensor dw, Tensor dy, const Saved& s) const {
   finish(c, down_adapter);
   c.ops.enter(name);
   c.ops.run(op::ScaleRowsGrad{.dx = din, .dw = dw, .dy = din, .x = act, .w = s.routed.row_weights});
+  if (stacks) {
+    down_bias_back(c, dw, dz, r);
+    c.ops.run(op::GatedPairsGrad{
+        .dx = s.gate, .dy = din, .x = s.gate, .limit = stacks->limit, .steepness = stacks->steepness});
+    return;
+  }
   c.ops.run(
       op::GatedGrad{.f = activation, .dgate = s.gate, .dup = s.up, .dy = din, .gate = s.gate, .up = s.up});
 }
@@ -332,8 +342,11 @@ void Moe::wide_back(Ctx& c, Tensor dx, Tensor x, const Saved& s) const {
                    part(c, s.u, first, end, at, l));
     };
     back(e.gate_proj, s.gate, 0);
-    back(e.up_proj, s.up, of_gate);
+    if (!e.paired()) back(e.up_proj, s.up, of_gate);
     sum.run();
+    if (stacks && stacks->gate_up.biases.grad)
+      c.ops.run(op::ColumnSums{stacks->gate_up.bias_of(stacks->gate_up.biases.grad, &e - experts.data()),
+                               s.gate.slice(first, end)});
   });
   finish(c, gate_up_adapter);
   c.ops.enter(name);
@@ -424,8 +437,11 @@ void Moe::share(TensorRank t) {
       keep_portion(p, {p.shape, p.shape.numel()});
       p.shape.dims[0] = 0;
     });
-    Expert& expert = experts[static_cast<std::size_t>(e)];
-    for (Linear* l : {&expert.gate_proj, &expert.up_proj, &expert.down_proj}) l->visit(each);
+    for (Linear* l : experts[static_cast<std::size_t>(e)].linears()) l->visit(each);
+  }
+  if (stacks) {
+    stacks->gate_up.share(t);
+    stacks->down.share(t);
   }
   for (const auto* adapter : {&gate_up_adapter, &down_adapter})
     if (*adapter) (*adapter)->share(t);
@@ -433,6 +449,7 @@ void Moe::share(TensorRank t) {
 
 void Moe::take_apart(ParameterStore& store, std::vector<Parameter*>& parameters) {
   units_.clear();
+  if (stacks) return;
   const std::int64_t count = own_ > 0 ? own_ : std::ssize(experts);
   for (std::int64_t i = 0; i < count; ++i) {
     Expert& e = experts[static_cast<std::size_t>(first_ + i)];
@@ -459,8 +476,13 @@ void Moe::visit(Visitor& v) {
     v.parameter(scales->experts);
   }
   if (correction) v.parameter(*correction);
-  for (Expert& e : experts)
-    for (Linear* l : {&e.gate_proj, &e.up_proj, &e.down_proj}) l->visit(v);
+  if (stacks) {
+    stacks->gate_up.visit(v);
+    stacks->down.visit(v);
+  } else {
+    for (Expert& e : experts)
+      for (Linear* l : e.linears()) l->visit(v);
+  }
   for (const auto* adapter : {&gate_up_adapter, &down_adapter})
     if (*adapter) (*adapter)->visit(v);
   if (!shared) return;

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/layers/expert_stack.h"
 #include "engine/layers/mlp.h"
 #include "engine/layers/rms_norm.h"
 #include "engine/layers/routing.h"
@@ -22,7 +23,24 @@
 namespace ft {
 
 struct Expert {
-  Linear gate_proj, up_proj, down_proj;
+  Linear gate_proj, up_proj, down_proj;  // up_proj empty: gate_proj makes gate and up, in pairs
+
+  bool paired() const { return !up_proj.weight; }
+  std::vector<Linear*> wide() {
+    return paired() ? std::vector{&gate_proj} : std::vector{&gate_proj, &up_proj};
+  }
+  std::vector<Linear*> linears() {
+    std::vector<Linear*> all = wide();
+    all.push_back(&down_proj);
+    return all;
+  }
+};
+
+// Experts whose matrices are in stacks, with biases: gpt-oss. Gates and ups alternate in the output of the
+// first; see op::GatedPairs.
+struct StackedExperts {
+  ExpertStack gate_up, down;
+  float limit, steepness;
 };
 
 // An expert for all tokens; with a gate its result is weighted by sigmoid(gate x) (Qwen2-MoE).
@@ -58,6 +76,7 @@ struct Moe {
   std::optional<RouterScales> scales;
   bool gate_is_linear = false;  // true: transformers has a linear there, which PEFT adapts like others
   std::vector<Expert> experts;
+  std::unique_ptr<StackedExperts> stacks;  // null: each expert has its own parameters
   std::optional<SharedExpert> shared;
   std::int64_t choices = 2;  // k
   // In training, the capacity: the most rows of a pass that an expert may get, as a multiple of an even
@@ -130,7 +149,11 @@ struct Moe {
     // (K, C), results for this rank's tokens; if rows may be dropped, a row of zeros follows for them
     Tensor all;
   };
-  std::int64_t inner() const { return experts.front().gate_proj.out; }
+  std::int64_t inner() const { return experts.front().down_proj.in; }
+  Tensor act(Ctx&, const Saved&) const;  // (M, F) in c.scratch: the activation, without the rows' weights
+  // down_e's bias times the rows' weights: adds it to the results, or its gradients.
+  void add_down_bias(Ctx&, Tensor made, const Routed&) const;
+  void down_bias_back(Ctx&, Tensor dw, Tensor dz, const Routed&) const;
   Routed route(Ctx&, Tensor x, const RouterStatistics*, Keep) const;
   ExpertRows find_rows(Ctx&, const Routed&, Tensor starts, const ExpertRoom&) const;
   std::vector<std::uint8_t> find_wanted(Ctx&, const ExpertRows&, Keep) const;

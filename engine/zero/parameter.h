@@ -36,8 +36,9 @@ struct UpdateRule {
 };
 
 // Initial values of a new model's parameter. usual: random ones for matrices, 1 or 0 for norms and biases.
-// log_rates: logarithms of numbers from 0.01 to 16, which are rates of decay.
-enum class Initial : std::uint8_t { usual, zeros, ones, log_rates };
+// normal: random ones for a vector too. log_rates: logarithms of numbers from 0.01 to 16, which are rates of
+// decay.
+enum class Initial : std::uint8_t { usual, normal, zeros, ones, log_rates };
 
 struct Parameter {
   std::string name;  // its Hugging Face (or, for adapters, PEFT) name
