@@ -42,6 +42,7 @@ struct ModelInfo {
   std::int64_t positions = 0;   // length limit of a sequence in tokens; 0: no limit
   bool tied_head = false;
   bool two_tables = false;   // config.json says the head shares the table, but the files hold two
+  bool mxfp4 = false;        // the files hold stacks of experts in MXFP4
   bool router_loss = false;  // training adds the routers' loss for uneven use of experts
   float head_scale = 1;
   float norm_offset = 0;  // added by norms to their weights

@@ -9,6 +9,7 @@
 #include "models/gemma4/family.h"
 #include "models/gpt2/family.h"
 #include "models/gpt_neox/family.h"
+#include "models/gpt_oss/family.h"
 #include "models/granite/family.h"
 #include "models/llama/family.h"
 #include "models/moe/family.h"
@@ -59,6 +60,7 @@ constexpr std::array kFamilies = {
     Entry{"deepseek_v3", "DeepseekV3ForCausalLM", &deepseek::kFamily},
     Entry{"glm4_moe_lite", "Glm4MoeLiteForCausalLM", &deepseek::kFamily},
     Entry{"glm4_moe", "Glm4MoeForCausalLM", &deepseek::kFamily},
+    Entry{"gpt_oss", "GptOssForCausalLM", &gpt_oss::kFamily},
     Entry{"t5", "T5ForConditionalGeneration", &t5::kFamily},
     Entry{"mt5", "MT5ForConditionalGeneration", &t5::kFamily},
 };

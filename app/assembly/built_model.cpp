@@ -33,7 +33,7 @@ lora::LoraConfig lora_config(const RunConfig& config, const lora::AdapterFolder*
 
 // Returns true if p belongs to a weight in 4 or 8 bits, which is read separately.
 bool is_coded(const BuiltModel& b, const Parameter& p) {
-  return (b.four_bit && b.four_bit->has(p)) || (b.int8 && b.int8->has(p));
+  return (b.four_bit && b.four_bit->has(p)) || (b.int8 && b.int8->has(p)) || b.coded_stacks.contains(p.name);
 }
 
 void expect_weights(BuiltModel& b) {
@@ -46,6 +46,7 @@ void expect_weights(BuiltModel& b) {
   b.model().visit(each);
   if (b.four_bit) b.four_bit->expect(*b.base);
   if (b.int8) b.int8->expect(*b.base);
+  expect_stacks(b);
   if (b.lora && !b.start && lora::start_of(b.lora_config.init_lora_weights)->init == lora::LoraInit::loftq &&
       !b.four_bit)
     throw UserError(Exit::config,
@@ -360,6 +361,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
     b.int8.emplace(b.model(), b.made.info.never_quantized);
   else if (purpose.int8 == Int8Part::head)
     b.int8.emplace(Int8Weights::of_head(b.model(), b.made.info.head, b.made.info.never_quantized));
+  keep_stacks_coded(b);
   if (weights == Weights::check) expect_weights(b);
   if (const auto noise = config.training.neftune_noise_alpha; noise && purpose.trains())
     if (!b.model().set_embedding_noise(*noise))

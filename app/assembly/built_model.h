@@ -1,5 +1,6 @@
 // Builds the model of a run from a RunConfig: its trained parameters and the files of its weights.
 #pragma once
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,6 +18,12 @@
 
 namespace ft {
 
+// A frozen stack of experts that stays in MXFP4: its name and shape as a dense parameter.
+struct CodedStack {
+  std::string name;
+  Shape shape;
+};
+
 // A model whose trained parameters are chosen but that has no memory yet, and the files of its weights.
 struct BuiltModel {
   std::string name;                   // as the user wrote it: its folder, its id on the hub, or a GGUF file
@@ -31,11 +38,12 @@ struct BuiltModel {
   bool lora = false;
   lora::LoraConfig lora_config;  // valid if `lora`
   lora::Attached attached;
-  std::unique_ptr<WeightSource> base;            // null with Weights::ignore
-  std::optional<lora::FourBitWeights> four_bit;  // empty: no weights in 4 bits
-  std::optional<Int8Weights> int8;               // empty: no weights in 8 bits
-  std::unique_ptr<lora::AdapterFolder> start;    // the adapter to continue from; null: none
-  std::shared_ptr<const lora::Starts> starts;    // if `lora`: initial values of adapters
+  std::unique_ptr<WeightSource> base;              // null with Weights::ignore
+  std::optional<lora::FourBitWeights> four_bit;    // empty: no weights in 4 bits
+  std::optional<Int8Weights> int8;                 // empty: no weights in 8 bits
+  std::map<std::string, CodedStack> coded_stacks;  // by the names of their codes and scales
+  std::unique_ptr<lora::AdapterFolder> start;      // the adapter to continue from; null: none
+  std::shared_ptr<const lora::Starts> starts;      // if `lora`: initial values of adapters
   std::uint64_t seed = 0;
   // If ranks split the model: this rank's stage in the pipeline, and the complete model, without weights.
   // Null: this model is complete.

@@ -38,6 +38,28 @@ bool has_experts(const BuiltModel& b) {
   return visit_experts(b, [](Moe&) {}) > 0;
 }
 
+void keep_stacks_coded(BuiltModel& b) {
+  if (!b.made.info.mxfp4) return;
+  visit_experts(b, [&](Moe& m) {
+    for (ExpertStack* s : {&m.stacks->gate_up, &m.stacks->down}) {
+      if (s->matrices.trainable) continue;
+      s->keep_in_mxfp4();
+      for (const Parameter* p : {&s->coded->codes, &s->coded->scales})
+        b.coded_stacks[p->name] = {s->matrices.name, s->matrices.shape};
+    }
+  });
+}
+
+void expect_stacks(const BuiltModel& b) {
+  for (const auto& [part, stack] : b.coded_stacks) {
+    b.base->expect(stack.name, stack.shape);
+    if (!b.base->has(part))
+      throw UserError(Exit::input, str(join_path(b.folder, "config.json"),
+                                       ": quantization_config: says mxfp4, but the files have no ", part,
+                                       "; leave quantization_config out"));
+  }
+}
+
 void limit_experts(BuiltModel& b, const RunConfig& config) {
   if (const auto factor = config.model.capacity_factor)
     visit_experts(b, "model.capacity_factor", [&](Moe& m) { m.capacity_factor = *factor; });

@@ -222,7 +222,9 @@ std::unique_ptr<ModelFiles> make_model_files(const BuiltModel& b) {
 }
 
 Json model_config(const BuiltModel& b) {
-  return text_alone(read_json(join_path(b.folder, "config.json")), b.made.info.architecture);
+  Json j = text_alone(read_json(join_path(b.folder, "config.json")), b.made.info.architecture);
+  j.erase("quantization_config");  // written weights are in 16 or 32 bits
+  return j;
 }
 
 std::string config_with_dtype(Json j, DType dtype, std::optional<std::int64_t> rows) {

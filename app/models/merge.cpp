@@ -29,7 +29,6 @@ void write_config(const std::string& to, const BuiltModel& built, std::optional<
   // Without the tie, T5 no longer scales its head: see Merger::unties.
   if (untied) j["tie_word_embeddings"] = false;
   if (untied && j.contains("scale_decoder_outputs")) j["scale_decoder_outputs"] = false;
-  j.erase("quantization_config");  // no weight is in 4 bits any more
   std::string config = json_text(j) + "\n";
   if (built.objective.type->scores)
     config = headed_config(config, built.objective, built.made.info, built.padding);

@@ -1,5 +1,5 @@
 // The config.json of decoders with experts: Mixtral, Qwen2-MoE, Qwen3-MoE, OLMoE; and the experts of
-// Qwen3-Next and Qwen3.5.
+// Qwen3-Next, Qwen3.5 and gpt-oss.
 #pragma once
 #include "engine/ops/route_rule.h"
 #include "models/decoder/config.h"

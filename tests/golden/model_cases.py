@@ -23,7 +23,8 @@ VERSIONS = {"torch": torch.__version__.split("+")[0], "transformers": transforme
 STEPS = 50
 SEQ2SEQ = ("t5", "mt5")
 WITH_EXPERTS = ("mixtral", "qwen2_moe", "qwen3_moe", "olmoe", "qwen3_next", "qwen3_5_moe_text", "gemma4_text", "deepseek_v2", "deepseek_v3",
-                "glm4_moe_lite", "glm4_moe")
+                "glm4_moe_lite", "glm4_moe", "gpt_oss")
+IN_STACKS = ("gpt_oss",)                             # the files have the experts in stacks too
 # In f32 PyTorch's gradients of the delta rule's decays are good to 4e-4 only: they are differences of large sums.
 WITH_STATES = ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text")
 IGNORED = -100
@@ -42,8 +43,8 @@ def make_model(spec):
     model = auto_class(spec).from_config(config, dtype=torch.float32, attn_implementation="eager")
     noise = torch.Generator().manual_seed(spec["seed"] + 1)
     with torch.no_grad():
-        for p in model.parameters():
-            if p.ndim < 2:
+        for name, p in model.named_parameters():
+            if p.ndim < 2 or name.endswith("_bias"):
                 p.add_(0.1 * torch.randn(p.shape, generator=noise))
             else:
                 p.mul_(spec.get("scale", 6.0))
@@ -169,7 +170,7 @@ def trained(model):
 def by_expert(named, model):
     """The same by the names of the files: transformers 5 has all experts of a layer in two parameters."""
     kind = model.config.model_type
-    if kind not in WITH_EXPERTS:
+    if kind not in WITH_EXPERTS or kind in IN_STACKS:
         return named
     wide, narrow = (("w1", "w3"), "w2") if kind == "mixtral" else (("gate_proj", "up_proj"), "down_proj")
     parts = {}
@@ -294,8 +295,8 @@ def make_case(spec, top):
         if odd:
             print("   trained but not saved, or saved but not trained:", sorted(odd)[:4], len(odd))
     losses, norms = train(load(), batches, t)
-    # T5 has eager attention only, and sdpa has no cap of scores
-    in_f64 = seq2seq or load().config.model_type == "gemma2"
+    # T5 has eager attention only, and sdpa has neither a cap of scores nor sinks
+    in_f64 = seq2seq or load().config.model_type in ("gemma2", "gpt_oss")
     second = (lambda: load(dtype=torch.float64)) if in_f64 else (lambda: load("sdpa"))
     other = gradients(second(), batches[0])
     other_losses, _ = train(second(), batches, t)

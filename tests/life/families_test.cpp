@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(All, Families,
                          testing::Values("gemma2", "gemma3", "phi3", "opt-post", "gpt2", "gpt-neox",
                                          "granite", "olmo2", "smollm3", "mixtral", "qwen2-moe", "qwen35",
                                          "qwen3-next-moe", "deepseek-v3", "deepseek-v2", "glm4-moe-lite",
-                                         "glm4-moe"),
+                                         "glm4-moe", "gpt-oss"),
                          [](const auto& family) {
                            std::string name = family.param;
                            std::erase(name, '-');

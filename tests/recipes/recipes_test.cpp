@@ -55,7 +55,7 @@ class Recipes : public testing::TestWithParam<std::string> {
   // Overrides that name a small model and rows for it.
   Words small() const {
     const std::map<std::string, std::string> golden{
-        {"llama3", "llama-llama3"}, {"phi4", "phi3"}, {"t5", "t5-v11"}};
+        {"gpt_oss", "gpt-oss"}, {"llama3", "llama-llama3"}, {"phi4", "phi3"}, {"t5", "t5-v11"}};
     const auto at = golden.find(family_);
     const std::string model =
                           source_path("tests/golden/models/" + (at == golden.end() ? family_ : at->second)),

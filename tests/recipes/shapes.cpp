@@ -25,6 +25,7 @@ const std::vector<Published> kPublished{{"Qwen/Qwen3-0.6B", 596'049'920, 0},
                                         {"microsoft/phi-4", 14'659'507'200, 0},
                                         {"HuggingFaceTB/SmolLM3-3B", 3'075'098'624, 30'228'480},
                                         {"mistralai/Mixtral-8x7B-Instruct-v0.1", 46'702'792'704, 0},
+                                        {"openai/gpt-oss-20b", 20'914'757'184, 0},
                                         {"google/flan-t5-base", 247'577'856, 0},
                                         {"google/flan-t5-large", 783'150'080, 18'284'544},
                                         {"google/flan-t5-xl", 2'849'757'184, 35'389'440}};

@@ -312,7 +312,7 @@ TEST_F(Init, KindsAreNamed) {
       "gemma3_text, gemma4_text, gemma4, phi3, granite, olmo2, smollm3, opt, gpt2, gpt_neox, mixtral, "
       "qwen2_moe, qwen3_moe, "
       "olmoe, qwen3_next, qwen3_5_text, qwen3_5, qwen3_5_moe_text, qwen3_5_moe, "
-      "deepseek_v2, deepseek_v3, glm4_moe_lite, glm4_moe, t5, mt5 (model_type)");
+      "deepseek_v2, deepseek_v3, glm4_moe_lite, glm4_moe, gpt_oss, t5, mt5 (model_type)");
   EXPECT_EQ(refused({{"model_type", nullptr}}), "3 config.json: has no model_type; it must be a string");
   const std::string types = " must be one of float32, bfloat16, float16 (--dtype sets another), is ";
   EXPECT_EQ(refused({{"dtype", "float64"}}), "3 config.json: dtype" + types + "\"float64\"");

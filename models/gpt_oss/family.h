@@ -1,0 +1,10 @@
+// gpt-oss: a mixture of experts whose attention has sinks and, in every other layer, a window. The experts of
+// a layer are in two stacks, in MXFP4 in OpenAI's files.
+#pragma once
+#include "models/family.h"
+
+namespace ft::gpt_oss {
+
+extern const Family kFamily;
+
+}  // namespace ft::gpt_oss
