@@ -79,7 +79,10 @@ TEST(AttentionSinks, DenominatorsOfACacheAreThoseOfAPass) {
           q.randomize(1);
           k.randomize(2);
           v.randomize(3);
-          for (std::int64_t i = 0; i < kKeys; ++i) count.set(0, i, double(i + 1));
+          for (std::int64_t i = 0; i < kKeys; ++i) {
+            first.set(0, i, 0);
+            count.set(0, i, double(i + 1));
+          }
           const std::vector<std::int32_t> starts{0, kKeys};
           const Scores scores{.scale = 0.3f, .cap = cap};
           ops.run(op::Attention{.y = y,
