@@ -227,7 +227,8 @@ std::string memory(const std::vector<RunPage>& runs) {
     for (std::size_t i = 0; i < kKinds.size(); ++i) {
       if (bytes[i] <= 0) continue;
       const double share = 100.0 * static_cast<double>(bytes[i]) / static_cast<double>(m.total);
-      bars += str("<i class=\"b", i, "\" style=\"width:", show::fixed(share, 2), "%\"></i>");
+      bars +=
+          str("<i class=\"b", i % kColours.size(), "\" style=\"width:", show::fixed(share, 2), "%\"></i>");
       legend += str("<span class=\"k\">", key_of(i), kKinds[i], " ", show::memory(bytes[i]), "</span> ");
     }
     bars += "</div><p>" + legend + "</p>\n";

@@ -6,6 +6,9 @@
 #include <cstring>
 #include <map>
 
+#include "engine/core/error.h"
+#include "engine/ops/ops.h"
+
 namespace ft {
 namespace {
 

@@ -169,16 +169,15 @@ std::vector<Parameter*> trained(Model& model) {
   return all;
 }
 
-// Returns the places of weights in the files.
-auto places(const ModelFiles& files) {
-  return [&files](const Parameter& p) { return SavedPlace{files.name_of(p), files.first_of(p)}; };
+PlaceOf places_in(const ModelFiles& files) {
+  return [&files](const Parameter& p) { return FilePlace{files.name_of(p), files.first_of(p)}; };
 }
 
 }  // namespace
 
 void fill_in(const std::string& folder, ParameterStore& store, const ModelFiles& files, Content content) {
   PartFiller filler(folder);
-  send_parts(store, places(files), content, filler);
+  send_parts(store, places_in(files), content, filler);
   filler.sync();
 }
 
@@ -212,7 +211,7 @@ Checkpoints::Begun Checkpoints::begin(const TrainState& state,
 
 void Checkpoints::send_part(const Begun& begun, PartSink& to) {
   const Content content = begun.state.delayed ? Content::with_gradients : Content::weights_and_states;
-  send_parts(store_, places(files_), content, to);
+  send_parts(store_, places_in(files_), content, to);
   if (critic_) send_critic(*critic_.store, to);
 }
 

@@ -1,5 +1,6 @@
 #include "engine/train/saved_parts.h"
 
+#include "engine/core/error.h"
 #include "engine/zero/host_pieces.h"
 
 namespace ft {
@@ -27,8 +28,7 @@ std::string saved_name(const Parameter& p, const StateSpec& state, const std::st
   return str(prefix, p.name, ".", state.name);
 }
 
-void send_parts(ParameterStore& store, const std::function<SavedPlace(const Parameter&)>& place_of,
-                Content content, PartSink& to) {
+void send_parts(ParameterStore& store, const PlaceOf& place_of, Content content, PartSink& to) {
   const bool gradients = content == Content::with_gradients,
              states = gradients || content == Content::weights_and_states;
   store.parts().each_part(

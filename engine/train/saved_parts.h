@@ -20,11 +20,12 @@ std::string saved_name(const Parameter&, const StateSpec&, const std::string& pr
 // average: the weights' moving average (the last state) instead of the weights.
 enum class Content : std::uint8_t { weights, average, weights_and_states, with_gradients };
 
-// A tensor in the files, and its element at which a parameter's complete tensor, or a state of it, begins.
-struct SavedPlace {
-  std::string tensor;
+// The place of a parameter in the files: a tensor's name, and the number of its first element there.
+struct FilePlace {
+  std::string name;
   std::int64_t begins = 0;
 };
+using PlaceOf = std::function<FilePlace(const Parameter&)>;
 
 // Receives the tensors.
 class PartSink {
@@ -32,16 +33,14 @@ class PartSink {
   virtual ~PartSink() = default;
   // Values of a parameter, or a state of it, from this rank's element `first` on: memory that `pieces` reads,
   // valid during the call.
-  virtual void part(const SavedPlace&, const Parameter&, std::int64_t first, HostPieces& pieces,
+  virtual void part(const FilePlace&, const Parameter&, std::int64_t first, HostPieces& pieces,
                     const Tensor& values) = 0;
-  // Values in host memory, valid during the call, from element `first` of the tensor with this name on.
+  // Values in host memory, valid during the call, from element `first` of the tensor `name` in the files on.
   virtual void values(const std::string& name, std::int64_t first, const Tensor& host) = 0;
 };
 
-// Sends this rank's part to the sink, in an order that depends only on the model and the ranks. place_of:
-// of the weights.
-void send_parts(ParameterStore&, const std::function<SavedPlace(const Parameter&)>& place_of, Content,
-                PartSink&);
+// Sends this rank's part to the sink, in an order that depends only on the model and the ranks.
+void send_parts(ParameterStore&, const PlaceOf&, Content, PartSink&);
 void send_critic(ParameterStore&, PartSink&);
 
 }  // namespace ft

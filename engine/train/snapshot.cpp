@@ -25,7 +25,7 @@ void Snapshot::clear() {
   used_ = 0;
 }
 
-Tensor Snapshot::take(const SavedPlace& place, const Parameter* parameter, std::int64_t first,
+Tensor Snapshot::take(const FilePlace& place, const Parameter* parameter, std::int64_t first,
                       const Tensor& like) {
   require(used_ + room_of(like) <= memory_->size(), "the snapshot is smaller than the plan said");
   const Tensor copy(memory_->in_place(used_), like.dtype, like.shape);
@@ -35,7 +35,7 @@ Tensor Snapshot::take(const SavedPlace& place, const Parameter* parameter, std::
   return copy;
 }
 
-void Snapshot::part(const SavedPlace& place, const Parameter& p, std::int64_t first, HostPieces& pieces,
+void Snapshot::part(const FilePlace& place, const Parameter& p, std::int64_t first, HostPieces& pieces,
                     const Tensor& values) {
   pieces.copy_to(take(place, &p, first, values).data, values);
 }
@@ -52,7 +52,7 @@ void Snapshot::fill_in(const std::string& folder) const {
     if (c.parameter)
       write_part(filler, c.place, *c.parameter, c.first, c.values);
     else
-      filler.write(c.place.tensor, c.first, c.values);
+      filler.write(c.place.name, c.first, c.values);
   }
   filler.sync();
 }

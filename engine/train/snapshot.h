@@ -21,7 +21,7 @@ class Snapshot final : public PartSink {
   explicit Snapshot(std::shared_ptr<Depot> memory) : memory_(std::move(memory)) {}
 
   void clear();  // forgets the copies
-  void part(const SavedPlace&, const Parameter&, std::int64_t first, HostPieces&,
+  void part(const FilePlace&, const Parameter&, std::int64_t first, HostPieces&,
             const Tensor& values) override;
   void values(const std::string& name, std::int64_t first, const Tensor& host) override;
   // Writes the copies to their places in the files of a folder and syncs these. Touches nothing that training
@@ -31,12 +31,12 @@ class Snapshot final : public PartSink {
 
  private:
   struct Copy {
-    SavedPlace place;
+    FilePlace place;
     const Parameter* parameter;  // null: `first` counts in the tensor in the files
     std::int64_t first;
     Tensor values;
   };
-  Tensor take(const SavedPlace&, const Parameter*, std::int64_t first, const Tensor& like);
+  Tensor take(const FilePlace&, const Parameter*, std::int64_t first, const Tensor& like);
 
   std::shared_ptr<Depot> memory_;
   std::vector<Copy> copies_;  // the first count_ are in use; kept so that later saves take no memory for it
