@@ -1,7 +1,8 @@
-// ft checkpoint verify, list, prune.
+// ft checkpoint verify, list, prune, convert.
 #include <array>
 
 #include "app/commands/list.h"
+#include "app/models/convert.h"
 #include "app/train/checkpoints/checkpoint_list.h"
 #include "app/train/checkpoints/checkpoint_verify.h"
 
@@ -51,12 +52,37 @@ const Command kCheckpointPrune{"prune", "Remove the oldest checkpoints of a run.
                                "  ft checkpoint prune outputs/run --keep 2 --dry-run",
                                checkpoint_prune_options};
 
-constexpr std::array kCheckpointCommands{&kCheckpointVerify, &kCheckpointList, &kCheckpointPrune};
+Use checkpoint_convert_options(CLI::App& app) {
+  const auto args = std::make_shared<ConvertArgs>();
+  app.add_option("path", args->path, "A checkpoint, or a run's folder: its newest complete checkpoint.")
+      ->required()
+      ->type_name("DIR");
+  app.add_option("--to", args->to,
+                 "peft: adapter folder (default for adapters). hf: model folder, adapters merged.")
+      ->check(CLI::IsMember({"peft", "hf"}))
+      ->type_name("FORMAT");
+  app.add_option("--output", args->output, "Folder to create.")->required()->type_name("DIR");
+  app.add_option("--dtype", args->dtype, "Type of the weights (default: as trained).")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
+  app.add_flag("--overwrite", args->overwrite, "Replace the output if it exists.");
+  return {.run = [args] { return convert_checkpoint(*args); }};
+}
+
+const Command kCheckpointConvert{
+    "convert",
+    "Verify a checkpoint and write it for PEFT or transformers, as ft export does. Resuming with another "
+    "number of ranks, ZeRO stage or layout needs no conversion.",
+    "  ft checkpoint convert outputs/run/checkpoint-500 --output adapter\n"
+    "  ft checkpoint convert outputs/run --to hf --output model",
+    checkpoint_convert_options};
+
+constexpr std::array kCheckpointCommands{&kCheckpointVerify, &kCheckpointList, &kCheckpointPrune,
+                                         &kCheckpointConvert};
 
 }  // namespace
 
 const Command kCheckpoint{.name = "checkpoint",
-                          .help = "Work with checkpoints: verify, list, prune.",
+                          .help = "Work with checkpoints: verify, list, prune, convert.",
                           .examples = "  ft checkpoint verify outputs/run/checkpoint-500",
                           .below = kCheckpointCommands};
 

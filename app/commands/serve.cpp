@@ -23,6 +23,9 @@ Use serve_options(CLI::App& app) {
       ->check(CLI::Range(1, 10000))
       ->type_name("N")
       ->capture_default_str();
+  app.add_flag("--sandbox", args->sandbox,
+               "Read only the files that this needs, write none, run no program, connect to nothing (Linux's "
+               "Landlock and seccomp; on CPUs).");
   args->conversation = true;
   return {.run = [args] {
     if (args->name.empty()) args->name = name_of_model(args->model);

@@ -1,17 +1,27 @@
 #include "app/launch/labelled.h"
 
+#include <fcntl.h>
+
 #include <cerrno>
 #include <cstring>
 
 #include "engine/core/error.h"
+#include "engine/files/file.h"
+#include "engine/files/links.h"
 
 namespace ft {
 
 Labelled::Labelled(Screen& screen, std::string label, std::string path)
     : screen_(screen), label_(std::move(label)), path_(std::move(path)) {
   if (path_.empty()) return;
-  file_ = std::fopen(path_.c_str(), "ae");
-  if (!file_) throw UserError(Exit::storage, str(path_, ": ", std::strerror(errno)));
+  constexpr int kWays = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
+  const int fd = ::open(path_.c_str(), kWays, 0666);
+  if (fd < 0) {
+    const int error = errno;
+    refuse_links(folder_of(path_), path_.substr(path_.rfind('/') + 1));
+    throw UserError(Exit::storage, str(path_, ": ", std::strerror(error)));
+  }
+  file_ = ::fdopen(fd, "a");
 }
 
 Labelled::~Labelled() {

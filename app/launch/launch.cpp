@@ -10,6 +10,7 @@
 #include "app/launch/resources.h"
 #include "app/ranks/ranks.h"
 #include "engine/core/environment.h"
+#include "engine/files/links.h"
 #include "engine/files/make_folders.h"
 #include "engine/ranks/handshake.h"
 
@@ -88,7 +89,10 @@ Exit launch(const LaunchArgs& args, const std::string& output_dir, const Distrib
   if (job.master.empty() && job.hosts.size() == 1) job.master = "127.0.0.1";
   if (std::any_of(job.hosts.begin(), job.hosts.end(), [](const Host& h) { return !is_here(h.name); }))
     job.ssh = ssh_options(args.ssh_port);
-  if (job.log_dir.empty()) job.log_dir = (std::filesystem::path(output_dir) / "ranks").string();
+  if (job.log_dir.empty()) {
+    refuse_links(output_dir, "ranks");
+    job.log_dir = (std::filesystem::path(output_dir) / "ranks").string();
+  }
   make_folders(job.log_dir);  // in the run's folder, which the ranks find there
   return run_job(job);
 }

@@ -12,6 +12,7 @@
 #include "app/screen/screen.h"
 #include "app/serve/api.h"
 #include "app/serve/embeddings.h"
+#include "app/serve/sandbox.h"
 
 namespace ft {
 namespace {
@@ -124,6 +125,7 @@ std::string name_of_model(const std::string& as_written) {
 Exit serve(const ServeArgs& args) {
   Screen screen(Screen::standard_error());
   check_exposure(args);
+  if (args.sandbox) screen.line(enter_sandbox(args));
   if (embeds_texts(args)) return serve_embeddings(args);
   const Origins origins(args.host, args.allowed_origins);
   const std::string key = args.key_file.empty() ? "" : read_api_key(args.key_file);
@@ -155,6 +157,7 @@ Exit serve(const ServeArgs& args) {
       args.host, args.port,
       {.connections = shape.cache.slots + args.max_waiting + kSpareConnections, .body = kBody},
       [&](const HttpRequest& r) { return api.answer(r); }, https);
+  if (args.sandbox) close_sandbox();
   const Leaving leaving(desk);
   std::string names;
   for (const Voice& v : voices) names += (names.empty() ? "" : ", ") + v.name;

@@ -18,6 +18,7 @@
 #include "engine/core/typography.h"
 #include "engine/files/checkpoint_folder.h"
 #include "engine/files/file.h"
+#include "engine/files/links.h"
 #include "engine/files/make_folders.h"
 #include "engine/files/room.h"
 #include "engine/files/staged_folder.h"
@@ -88,6 +89,13 @@ std::string other_batches(const TrainState& was, const TrainState& now) {
              now.batches_per_epoch, ", ", now.accumulation,
              " a step now: the run goes on at its step, "
              "and samples may be seen again or missed");
+}
+
+// Throws UserError (storage) if a file or a folder that a run writes is a symbolic link.
+void refuse_links_in_run(const std::string& folder) {
+  for (const auto& names : {std::span<const char* const>(kFolders), std::span<const char* const>(kFiles)})
+    for (const char* name : names) refuse_links(folder, name);
+  for (const char* name : {"replaced-run", "replaced-run.part"}) refuse_links(folder, name);
 }
 
 // True if the folder has files of a run.
@@ -202,6 +210,7 @@ std::string RunFolder::create(const DiskNeeds& needs, Written written, const dee
     lock();
     require_no_run(config_, overwrite_);  // a run may have begun and ended since the last check
   }
+  refuse_links_in_run(folder_);
   remove_leftovers(folder_);  // left by killed runs
   std::string note;
   if (replaces_)

@@ -1,11 +1,14 @@
 // Names of element types in settings and files: torch's.
 #pragma once
+#include <array>
+
 #include "engine/core/dtype.h"
 #include "engine/core/words.h"
 
 namespace ft {
 
-constexpr auto words(DType) {
+// The type is written out: name_of(f32) below makes the compiler ask for it before the function's end.
+constexpr std::array<Word<DType>, 6> words(DType) {
   using enum DType;
   return to_words<DType>({{f32, name_of(f32)},
                           {bf16, name_of(bf16)},

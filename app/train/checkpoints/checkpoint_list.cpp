@@ -43,7 +43,10 @@ std::int64_t best_step(const std::string& output_dir) {
   return read_state(join_path(output_dir, "trainer_state.json"), nullptr, nullptr);
 }
 
-Listed listed(const std::string& folder, std::int64_t step) {
+// Opens a checkpoint: open_checkpoint compares hashes, read_checkpoint only sizes.
+using Open = Checkpoint (*)(const std::string& folder);
+
+Listed listed(const std::string& folder, std::int64_t step, Open open) {
   Listed row{.step = step};
   std::error_code none;
   for (const auto& entry : fs::directory_iterator(folder, none))
@@ -51,7 +54,7 @@ Listed listed(const std::string& folder, std::int64_t step) {
   const auto saved = fs::last_write_time(folder, none);
   row.saved = std::chrono::system_clock::to_time_t(std::chrono::file_clock::to_sys(saved));
   try {
-    open_checkpoint(folder);
+    open(folder);
   } catch (const UserError& e) {
     row.fault = e.what();
     return row;
@@ -60,14 +63,14 @@ Listed listed(const std::string& folder, std::int64_t step) {
   return row;
 }
 
-std::vector<Listed> all_of(const std::string& output_dir) {
+std::vector<Listed> all_of(const std::string& output_dir, Open open) {
   const std::vector<std::int64_t> steps = list_checkpoint_names(output_dir);
   if (steps.empty())
     throw UserError(Exit::checkpoint, str(printable(output_dir), ": there is no checkpoint"));
   const std::int64_t best = best_step(output_dir);
   std::vector<Listed> rows;
   for (const std::int64_t step : steps) {
-    rows.push_back(listed(checkpoint_path(output_dir, step), step));
+    rows.push_back(listed(checkpoint_path(output_dir, step), step, open));
     rows.back().best = step == best;
   }
   return rows;
@@ -120,7 +123,7 @@ std::vector<Listed> to_prune(const std::vector<Listed>& rows, std::int64_t keep)
 }  // namespace
 
 Exit checkpoint_list(const std::string& output_dir, bool json) {
-  const std::vector<Listed> rows = all_of(output_dir);
+  const std::vector<Listed> rows = all_of(output_dir, read_checkpoint);
   if (json) {
     Json all = Json::array();
     for (const Listed& row : rows) all.push_back(as_json(row));
@@ -138,7 +141,7 @@ Exit checkpoint_prune(const PruneArgs& args) {
     throw UserError(Exit::config, str(printable(folder),
                                       ": a run is going on in this folder; it prunes with "
                                       "checkpointing.save_total_limit"));
-  const std::vector<Listed> rows = all_of(folder), pruned = to_prune(rows, args.keep);
+  const std::vector<Listed> rows = all_of(folder, open_checkpoint), pruned = to_prune(rows, args.keep);
   std::int64_t freed = 0;
   for (const Listed& row : pruned) {
     std::printf("%s: %s%s\n", checkpoint_path(folder, row.step).c_str(), show::file_size(row.bytes).c_str(),

@@ -10,6 +10,7 @@
 #include "engine/core/error.h"
 #include "engine/files/file.h"
 #include "engine/files/hash.h"
+#include "engine/files/links.h"
 #include "engine/train/reports/rows.h"
 #include "engine/train/reports/tracked.h"
 
@@ -133,6 +134,8 @@ void Mlflow::begin(const RunHeader& header) {
   run_id_ = header.resumed_step > 0 ? find_run(output) : "";
   if (run_id_.empty()) run_id_ = sha256(random_tag() + output).substr(0, 32);
   run_ = join_path(join_path(store_, experiment_id_), run_id_);
+  for (const char* part : {"metrics", "params", "tags", "artifacts"})
+    refuse_links(store_, experiment_id_ + "/" + run_id_ + "/" + part);
   std::error_code none;
   for (const char* part : {"metrics", "params"}) fs::remove_all(join_path(run_, part), none);
   for (const char* part : {"metrics", "params"}) fs::create_directories(join_path(run_, part), none);

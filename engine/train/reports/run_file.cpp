@@ -10,6 +10,7 @@
 
 #include "engine/core/error.h"
 #include "engine/files/file.h"
+#include "engine/files/links.h"
 #include "engine/files/write_all.h"
 
 namespace ft {
@@ -26,8 +27,12 @@ RunFile::RunFile(const std::string& path, bool keep) : path_(path) {
   std::error_code error;
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error) fail(folder.string(), error.value());
-  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (keep ? 0 : O_TRUNC), 0666);
-  if (fd_ < 0) fail(path, errno);
+  constexpr int kWays = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
+  fd_ = ::open(path.c_str(), kWays | (keep ? 0 : O_TRUNC), 0666);
+  if (fd_ >= 0) return;
+  const int reason = errno;
+  refuse_links(folder.string(), std::filesystem::path(path).filename().string());
+  fail(path, reason);
 }
 
 RunFile::RunFile(RunFile&& other) noexcept

@@ -11,6 +11,7 @@
 
 #include "engine/core/error.h"
 #include "engine/files/file.h"
+#include "engine/files/links.h"
 #include "engine/files/protobuf.h"
 #include "engine/train/reports/crc.h"
 #include "engine/train/reports/rows.h"
@@ -141,8 +142,9 @@ double Wandb::runtime() const { return seconds_since_1970() - started_; }
 void Wandb::open(bool resumed) {
   const std::string there = resumed ? run_in(folder_) : "";
   id_ = there.empty() ? random_tag().substr(2, 8) : there.substr(there.rfind('-') + 1);
-  const std::string run =
-      join_path(folder_, there.empty() ? str("offline-run-", date(started_), "-", id_) : there);
+  const std::string name = there.empty() ? str("offline-run-", date(started_), "-", id_) : there;
+  refuse_links(folder_, name);
+  const std::string run = join_path(folder_, name);
   const std::string path = join_path(run, "run-" + id_ + ".wandb");
   std::error_code none;
   // These marks are removed because the file gets rows that are not synced.

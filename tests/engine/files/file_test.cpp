@@ -11,6 +11,7 @@
 
 #include "engine/core/environment.h"
 #include "engine/files/folder_lock.h"
+#include "engine/files/links.h"
 #include "engine/files/room.h"
 #include "tests/engine/files/temp_folder.h"
 
@@ -47,6 +48,30 @@ TEST(InputFile, RefusesPipesFoldersAndDevices) {
             "3 " + folder / "loop: cannot be read: Too many levels of symbolic links");
   EXPECT_EQ(error_of([&] { read_file(folder.write("b", "abc"), 2); }),
             "3 " + folder / "b: is 3 bytes; at most 2 are read");
+}
+
+TEST(Links, BelowAFolderAreRefused) {
+  const TempFolder folder;
+  ASSERT_EQ(::mkdir((folder / "real").c_str(), 0700), 0);
+  ASSERT_EQ(::symlink("real", (folder / "link").c_str()), 0);
+  ASSERT_EQ(::symlink("nowhere", (folder / "real/dangling").c_str()), 0);
+  refuse_links(folder.path(), "none/of/these/is/there");
+  refuse_links(folder.path(), "real/file");
+  refuse_links(folder / "link", "file");  // the folder itself is the user's choice
+  const std::string end = ": is a symbolic link; ft writes through no link in an output folder; remove it";
+  EXPECT_EQ(error_of([&] { refuse_links(folder.path(), "link"); }), "6 " + folder / "link" + end);
+  EXPECT_EQ(error_of([&] { refuse_links(folder.path(), "link/file"); }), "6 " + folder / "link" + end);
+  EXPECT_EQ(error_of([&] { refuse_links(folder.path(), "real/dangling"); }),
+            "6 " + folder / "real/dangling" + end);
+}
+
+TEST(AtomicFile, ReplacesALinkAndLeavesItsTarget) {
+  const TempFolder folder;
+  const std::string target = folder.write("target", "kept"), link = folder / "link";
+  ASSERT_EQ(::symlink(target.c_str(), link.c_str()), 0);
+  write_file(link, "new");
+  EXPECT_EQ(slurp(target), "kept");
+  EXPECT_EQ(slurp(link), "new");
 }
 
 TEST(AtomicFile, AppearsCompleteOrNotAtAll) {

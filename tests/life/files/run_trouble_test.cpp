@@ -180,6 +180,45 @@ TEST_F(RunInTrouble, CheckpointsAreListedAndPruned) {
   EXPECT_TRUE(says("model: there is no checkpoint")) << w.says();
 }
 
+// A flipped byte costs a reading of every file: a list compares sizes, what removes or hands on compares hashes.
+TEST_F(RunInTrouble, AListComparesSizesAndAConversionHashes) {
+  ASSERT_EQ(w.train(), 0) << w.says();
+  ASSERT_EQ(w.run({"checkpoint", "convert", "out", "--output", "adapter"}), 0) << w.says();
+  EXPECT_TRUE(says("out/checkpoint-4 -> adapter (PEFT)")) << w.says();
+  ASSERT_EQ(w.run({"export", "--to", "peft", "--from", "out/checkpoint-4", "--output", "same"}), 0);
+  EXPECT_EQ(contents(w / "adapter/adapter_model.safetensors"), contents(w / "same/adapter_model.safetensors"));
+  ASSERT_EQ(w.run({"checkpoint", "convert", "out/checkpoint-2", "--to", "hf", "--output", "model-2"}), 0)
+      << w.says();
+  EXPECT_TRUE(fs::exists(w / "model-2/model.safetensors"));
+  EXPECT_EQ(w.run({"checkpoint", "convert", "out", "--output", "adapter"}), 2) << w.says();
+  std::string bytes = contents(w / "out/checkpoint-4/adapter_model.safetensors");
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  std::ofstream(w / "out/checkpoint-4/adapter_model.safetensors", std::ios::binary) << bytes;
+  ASSERT_EQ(w.run({"checkpoint", "list", "out"}), 0) << w.says();
+  EXPECT_EQ(contents(w / "stdout").find("damaged"), std::string::npos) << contents(w / "stdout");
+  EXPECT_EQ(w.run({"checkpoint", "convert", "out/checkpoint-4", "--output", "damaged"}), 4);
+  EXPECT_TRUE(says("is damaged: its SHA-256 is not the manifest's")) << w.says();
+  EXPECT_FALSE(fs::exists(w / "damaged"));
+  ASSERT_EQ(w.run({"checkpoint", "convert", "out", "--output", "older"}), 0) << w.says();
+  EXPECT_TRUE(says("out/checkpoint-2 -> older")) << w.says();
+  EXPECT_EQ(w.run({"checkpoint", "convert", "model", "--output", "none"}), 4);
+}
+
+// Links that another user may have put into the folder lead nowhere.
+TEST_F(RunInTrouble, ALinkInTheFolderIsNotWrittenThrough) {
+  fs::create_directory(w / "out");
+  fs::create_directory(w / "elsewhere");
+  std::ofstream(w / "elsewhere/file") << "kept";
+  for (const char* name : {"log.jsonl", "rollouts.jsonl", "runs", "replaced-run"}) {
+    fs::create_symlink(w / "elsewhere/file", w / "out" / name);
+    EXPECT_EQ(w.train(), 6) << name;
+    EXPECT_TRUE(says(std::string("out/") + name + ": is a symbolic link; ft writes through no link")) << w.says();
+    fs::remove(w / "out" / name);
+  }
+  EXPECT_EQ(contents(w / "elsewhere/file"), "kept");
+  ASSERT_EQ(w.train(), 0) << w.says();
+}
+
 TEST_F(RunInTrouble, ASampleOfAStepThatIsNotFiniteIsShown) {
   const Words words{"finetuning_type=full", "training.learning_rate=1e30", "training.max_grad_norm=0",
                     "training.optim=sgd"};

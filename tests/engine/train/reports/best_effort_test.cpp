@@ -53,6 +53,22 @@ TEST(RunFile, HasNoPartOfAPieceThatDidNotFit) {
   EXPECT_EQ(text_of(folder.file("log")), "123456\n789\n");
 }
 
+TEST(RunFile, IsNotWrittenThroughALink) {
+  const TestFolder folder;
+  std::ofstream(folder.file("target")) << "kept\n";
+  std::filesystem::create_symlink("target", folder.file("log"));
+  for (const bool keep : {false, true}) {
+    try {
+      RunFile(folder.file("log"), keep);
+      ADD_FAILURE() << "a link was opened";
+    } catch (const UserError& e) {
+      EXPECT_EQ(e.code, Exit::storage);
+      EXPECT_NE(std::string(e.what()).find("log: is a symbolic link"), std::string::npos) << e.what();
+    }
+  }
+  EXPECT_EQ(lines_of(folder.file("target")), std::vector<std::string>{"kept"});
+}
+
 TEST(RunFile, NoticesThatItWasRemoved) {
   const TestFolder folder;
   RunFile file(folder.file("log"), false);

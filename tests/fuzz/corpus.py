@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""Makes the inputs with which fuzz targets begin, from golden files of the tests, and dictionaries of their words.
+
+Usage: tests/fuzz/corpus.py FOLDER; writes FOLDER/TARGET/first/* and FOLDER/TARGET/words."""
+import glob
+import gzip
+import json
+import os
+import re
+import struct
+import sys
+
+LARGEST = 20_000  # bytes of an input, as .ci/fuzz gives to libFuzzer
+
+
+def read(pattern):
+    """Returns the contents of files."""
+    found = sorted(glob.glob(pattern, recursive=True))
+    if not found:
+        sys.exit(f'{pattern}: there is no such file')
+    for path in found:
+        with open(path, 'rb') as file:
+            yield file.read()
+
+
+def small(contents, most=40):
+    """Returns the smallest of some contents, without duplicates."""
+    return sorted({c for c in contents if len(c) <= LARGEST}, key=len)[:most]
+
+
+def tokenizers():
+    """Returns tokenizer.json files with fewer tokens, which keep their other parts."""
+    for content in read('tests/data/tokenizers/*/tokenizer.json'):
+        tokenizer = json.loads(content)
+        model = tokenizer['model']
+        if isinstance(model.get('vocab'), dict):
+            model['vocab'] = dict(list(model['vocab'].items())[:150])
+            merges = [m if isinstance(m, list) else m.split(' ') for m in model.get('merges', [])]
+            kept = [m for m in merges if all(t in model['vocab'] for t in (m[0], m[1], m[0] + m[1]))]
+            model['merges'] = [' '.join(m) for m in kept[:40]]
+        elif isinstance(model.get('vocab'), list):
+            model['vocab'] = model['vocab'][:150]
+        tokenizer['added_tokens'] = tokenizer.get('added_tokens', [])[:3]
+        yield json.dumps(tokenizer).encode()
+
+
+def sentencepiece(content, pieces=60):
+    """Returns a SentencePiece model with fewer pieces; field 1 of its protobuf message is a piece."""
+    out, at, kept = b'', 0, 0
+    while at < len(content):
+        begin, tag, shift = at, 0, 0
+        while True:
+            tag |= (content[at] & 127) << shift
+            at, shift = at + 1, shift + 7
+            if content[at - 1] < 128:
+                break
+        if tag & 7 == 2:
+            size, shift = 0, 0
+            while True:
+                size |= (content[at] & 127) << shift
+                at, shift = at + 1, shift + 7
+                if content[at - 1] < 128:
+                    break
+            at += size
+        elif tag & 7 == 0:
+            while content[at] >= 128:
+                at += 1
+            at += 1
+        else:
+            at += 8 if tag & 7 == 1 else 4
+        kept += tag == 10
+        if tag != 10 or kept <= pieces:
+            out += content[begin:at]
+    return out
+
+
+def safetensors(tensors):
+    header, at = {}, 0
+    for name, kind, shape, data in tensors:
+        header[name] = {'dtype': kind, 'shape': shape, 'data_offsets': [at, at + len(data)]}
+        at += len(data)
+    text = json.dumps(header).encode()
+    text += b' ' * (-len(text) % 8)
+    return struct.pack('<Q', len(text)) + text + b''.join(data for *_, data in tensors)
+
+
+def gguf(keys, tensors):
+    """Returns a GGUF file: keys with their types' numbers, and tensors of one block each."""
+    def text(s):
+        return struct.pack('<Q', len(s)) + s.encode()
+
+    def value(kind, v):
+        if kind == 8:
+            return text(v)
+        if kind == 9:
+            return struct.pack('<IQ', v[0], len(v[1])) + b''.join(value(v[0], e) for e in v[1])
+        return struct.pack({4: '<I', 5: '<i', 6: '<f', 7: '<?', 10: '<Q'}[kind], v)
+    out = b'GGUF' + struct.pack('<IQQ', 3, len(tensors), len(keys))
+    for name, kind, v in keys:
+        out += text(name) + struct.pack('<I', kind) + value(kind, v)
+    data = b''
+    for name, shape, kind, size in tensors:
+        out += text(name) + struct.pack('<I', len(shape)) + struct.pack(f'<{len(shape)}Q', *reversed(shape))
+        out += struct.pack('<IQ', kind, len(data))
+        data += b'\0' * (size + -size % 32)
+    return out + b'\0' * (-len(out) % 32) + data
+
+
+def gguf_files():
+    tokens = ['<unk>', '<s>', '</s>', '\u2581a', 'a', 'b', '\u2581', '<0x0A>']
+    model = [('general.architecture', 8, 'llama'), ('llama.block_count', 4, 1), ('llama.context_length', 4, 64),
+             ('llama.embedding_length', 4, 32), ('llama.feed_forward_length', 4, 32),
+             ('llama.attention.head_count', 4, 2), ('llama.attention.head_count_kv', 4, 1),
+             ('llama.attention.layer_norm_rms_epsilon', 6, 1e-5), ('llama.rope.dimension_count', 4, 16),
+             ('llama.vocab_size', 4, 8)]
+    spm = [('tokenizer.ggml.model', 8, 'llama'), ('tokenizer.ggml.tokens', 9, (8, tokens)),
+           ('tokenizer.ggml.scores', 9, (6, [0.0] * 8)),
+           ('tokenizer.ggml.token_type', 9, (5, [2, 3, 3, 1, 1, 1, 1, 6])),
+           ('tokenizer.ggml.bos_token_id', 4, 1), ('tokenizer.ggml.eos_token_id', 4, 2)]
+    bpe = [('tokenizer.ggml.model', 8, 'gpt2'), ('tokenizer.ggml.pre', 8, 'llama-bpe'),
+           ('tokenizer.ggml.tokens', 9, (8, ['a', 'b', 'ab', 'c', '\u0120', '<e>', 'd', 'e'])),
+           ('tokenizer.ggml.merges', 9, (8, ['a b'])),
+           ('tokenizer.ggml.token_type', 9, (5, [1, 1, 1, 1, 1, 3, 1, 1]))]
+    names = [('token_embd.weight', [8, 32], 0, 1024), ('output_norm.weight', [32], 0, 128),
+             ('output.weight', [8, 32], 0, 1024), ('blk.0.attn_norm.weight', [32], 0, 128),
+             ('blk.0.ffn_norm.weight', [32], 0, 128), ('blk.0.attn_q.weight', [32, 32], 0, 4096),
+             ('blk.0.attn_k.weight', [16, 32], 0, 2048), ('blk.0.attn_v.weight', [16, 32], 0, 2048),
+             ('blk.0.attn_output.weight', [32, 32], 0, 4096), ('blk.0.ffn_gate.weight', [32, 32], 8, 34 * 32),
+             ('blk.0.ffn_up.weight', [32, 32], 2, 18 * 32), ('blk.0.ffn_down.weight', [32, 32], 1, 2048)]
+    blocks = {2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 10: (256, 84), 11: (256, 110),
+              12: (256, 144), 13: (256, 176), 14: (256, 210), 20: (32, 18), 23: (256, 136), 34: (256, 54)}
+    yield gguf(model + spm, names)
+    yield gguf(model + bpe, names[:1])
+    for kind, (elements, size) in blocks.items():
+        yield gguf(model[:1], [('w', [1, elements], kind, size)])
+
+
+def command_lines():
+    """Returns the command lines in the page about imports and in its tests, one word a line."""
+    text = b''.join(read('tests/app/translate/*.cpp')).decode()
+    words = sorted(set(re.findall(r'"(--[a-z][\w.-]*(?:=[^"\\]*)?)"', text)))
+    for script in ('trl sft', 'trl dpo', 'trl grpo', 'deepspeed --num_gpus=2 run_translation.py',
+                   'deepspeed main.py', 'python sft.py', 'accelerate launch sft.py', 'torchrun sft.py'):
+        first = script.split() + ['--model_name_or_path', 'm', '--dataset_name', 'd', '--output_dir', 'o']
+        yield '\n'.join(first).encode()
+        yield '\n'.join(first + words[:60]).encode()
+
+
+def with_first(byte, contents):
+    return [bytes([byte]) + c for c in contents]
+
+
+def state(**changes):
+    form = {'quant_type': 'nf4', 'blocksize': 64, 'dtype': 'bfloat16', 'shape': [8, 64]}
+    return json.dumps({**form, **changes}).encode()
+
+
+def corpora():
+    models, chats = 'tests/golden/models', 'tests/golden/templates'
+    parquet = small(read('tests/golden/parquet/*.parquet')) + small(read('tests/golden/parquet/*.arrow'))
+    yield 'columnar', parquet
+    yield 'chat_template', small(read(f'{chats}/*.jinja'))
+    yield 'yaml', list(read('tests/fuzz/yaml/*.yml'))
+    yield 'safetensors', small(read(f'{models}/*/adapter/*.safetensors'), 10) + [
+        safetensors([('a', 'F32', [2, 2], bytes(16)), ('b', 'BF16', [3], bytes(6)), ('c', 'I64', [], bytes(8))])]
+    yield 'weights_index', [json.dumps({'metadata': {'total_size': 16}, 'weight_map': {
+        'model.a.weight': 'a.safetensors', 'model.b.weight': 'b.safetensors'}}).encode()]
+    yield 'quant_state', with_first(0, [state()]) + with_first(2, [state(quant_type='fp4')]) + with_first(
+        1, [state(nested_blocksize=256, nested_dtype='float32', nested_offset=0.5)])
+    yield 'model_config', small(read(f'{models}/*/model/config.json'), 80)
+    yield 'tokenizer', small(tokenizers()) + [
+        t + b'\0' + c for t, c in zip(small(tokenizers()), small(read('**/tokenizer_config.json')))]
+    yield 'sentencepiece', small(sentencepiece(c) for c in [
+        *read('tests/data/**/*.model'), *read('configs/demo/base/tokenizer.model')])
+    rows = [b'{"text": "a", "input_ids": [1, 2]}\n\n{"text": ["a"], "x": null}\r\n', b'text,b\r\n"a ""x""\n",1\n',
+            b'text\tb\na\t2\n', b'[{"text": "a"}, {"text": 1e9}]', b'\xef\xbb\xbfa\nb\n']
+    yield 'rows', [bytes([i]) + r for i in range(5) for r in rows] + [b'\5' + gzip.compress(rows[0], mtime=0)]
+    yield 'pages', [bytes([c, 4, 0]) + data for c in range(8) for data in
+                    (b'abcd', gzip.compress(b'abcd', mtime=0), b'\4\x0cabcd', b'\x0b\x01\x80abcd\x03')]
+    yield 'gguf', list(gguf_files())
+    yield 'manifest', [json.dumps({'format': 'ft checkpoint', 'version': 1, 'step': 3, 'about': {'x': 1}, 'files': {
+        'a': {'bytes': 7, 'sha256': 'ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73'}}}).encode()]
+    yield 'hostfile', [b'node1 slots=4\n# c\nnode2 slots=2 max_slots=8\n\0node1@node2:0,1', b'n1\nn1\n10.0.0.1\n',
+                       b'NAME=VALUE\nB="c d"\n']
+    yield 'frames', [b'\7\nft node 1\n' + struct.pack('<IiI', k, 1, 2) + b'{}' for k in range(1, 14)] + [
+        b'\3' + struct.pack('<IiI', k, 1, 2) + b'{}' for k in range(1, 14)]
+    yield 'settings', small([*read('configs/*.json'), *read('tests/golden/deepspeed_file.json')])
+    chat = b'{"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}], "n": 2, ' \
+           b'"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}], "stream": true}'
+    text = b'{"model": "m", "prompt": ["a", "b"], "max_tokens": 3, "logprobs": 2, "echo": true, "stop": ["x"]}'
+    yield 'ask', [chat, text, b'{"model": "m", "prompt": [[1, 2]], "seed": 1, "temperature": 0.5}']
+    head = b'Host: 127.0.0.1\r\nContent-Type: application/json\r\n'
+    yield 'http', [b'POST /v1/chat/completions HTTP/1.1\r\n' + head + b'Content-Length: %d\r\n\r\n' % len(chat) + chat,
+                   b'GET / HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health HTTP/1.1\r\n' + head + b'\r\n',
+                   b'POST /v1/completions HTTP/1.1\r\n' + head + b'Transfer-Encoding: chunked\r\n\r\n' +
+                   b'%x\r\n' % len(text) + text + b'\r\n0\r\n\r\n',
+                   b'POST /x HTTP/1.1\r\n' + head + b'Content-Type: multipart/form-data; boundary=b\r\n'
+                   b'Content-Length: 60\r\n\r\n--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n1\r\n--b--\r\n',
+                   b'GET /?a=%20&b HTTP/1.1\r\nRange: bytes=0-4,-3\r\nExpect: 100-continue\r\nOrigin: '
+                   b'https://ui.example\r\n\r\n']
+    yield 'card', [b'---\nconfigs:\n- config_name: default\n  data_files:\n  - split: train\n    path: "*.jsonl"\n'
+                   b'---\n# T\n', b'---\nconfigs: [{config_name: a, data_dir: b, default: true}]\n---\n']
+    yield 'import', [*command_lines(), *read('tests/fuzz/yaml/*.yml'),
+                     b'base_model: m\ndatasets:\n  - path: d\n    type: alpaca\nadapter: lora\n',
+                     b'model_name_or_path: m\nstage: sft\ndataset: d\nfinetuning_type: lora\ntemplate: llama3\n',
+                     b'model:\n  _component_: torchtune.models.llama3.lora_llama3_8b\ndataset:\n  _component_: x\n']
+    yield 'adapter_config', small(read(f'{models}/*/adapter/adapter_config.json'), 60)
+    listing = {'sha': 'a' * 40, 'siblings': [{'rfilename': 'config.json', 'size': 3, 'blobId': 'b' * 40}, {
+        'rfilename': 'm.safetensors', 'size': 9, 'lfs': {'sha256': 'c' * 64, 'size': 9}}]}
+    order = {'objects': [{'oid': 'b' * 64, 'size': 100, 'actions': {
+        'upload': {'href': 'https://s.example/x', 'header': {'chunk_size': '60', '1': 'https://s.example/1',
+                                                            '2': 'https://s.example/2'}},
+        'verify': {'href': 'https://hub.example/v'}}}]}
+    modes = {'files': [{'path': 'a.bin', 'uploadMode': 'lfs', 'shouldIgnore': False, 'oid': 'x'}]}
+    commit = {'commitOid': 'd' * 40, 'pullRequestUrl': 'https://hub.example/p', 'success': True}
+    yield 'hub', [bytes([s]) + json.dumps(j).encode() for s in (0, 5, 9) for j in (listing, order, modes, commit)] + [
+        b'\5https://other.example/x', b'\x0b12\n{"error": "slow"}', b'\0W/"abc"\n{}']
+    call = '{"name": "add", "arguments": {"a": 2}}'
+    yield 'tool_calls', [f'Hm.\n<tool_call>\n{call}\n</tool_call>'.encode(), f'[TOOL_CALLS][{call}]'.encode(),
+                         b'[TOOL_CALLS]add[ARGS]{"a": 1}', b'<|python_tag|>{"name": "add", "parameters": {}}']
+    yield 'rollouts', [b'{"step": 1, "loss": 0.5, "epoch": 0.1}\n{"step": 2, "eval_loss": NaN}\n{"step": 4}\n',
+                       b'{"step": 1, "prompt_ids": [1], "completion_ids": [2], "reward": 1.0}\n{"step": 9}\n']
+
+
+def words_of(contents):
+    """Returns a dictionary for libFuzzer: names and values that occur in the inputs."""
+    found = set()
+    for content in contents:
+        found.update(re.findall(rb'[A-Za-z_<|][\w.|>/-]{2,30}', content))
+    escaped = (re.sub(rb'[^ -~]|["\\]', lambda m: b'\\x%02x' % m.group()[0], w) for w in sorted(found)[:600])
+    return b''.join(b'"%s"\n' % w for w in escaped)
+
+
+def main(folder):
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', '..'))
+    for target, contents in corpora():
+        first = os.path.join(folder, target, 'first')
+        os.makedirs(first, exist_ok=True)
+        for i, content in enumerate(contents):
+            with open(os.path.join(first, f'{i:03}'), 'wb') as file:
+                file.write(content)
+        with open(os.path.join(folder, target, 'words'), 'wb') as file:
+            file.write(words_of(contents))
+
+
+if __name__ == '__main__':
+    main(os.path.abspath(sys.argv[1]))
