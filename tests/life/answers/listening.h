@@ -26,6 +26,7 @@ class Listening {
     kill(pid_, signal);
     return Workplace::finish(std::exchange(pid_, -1));
   }
+  pid_t pid() const { return pid_; }
   int port = 0;
 
  private:

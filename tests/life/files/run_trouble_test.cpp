@@ -211,7 +211,7 @@ TEST_F(RunInTrouble, ALinkInTheFolderIsNotWrittenThrough) {
   std::ofstream(w / "elsewhere/file") << "kept";
   for (const char* name : {"log.jsonl", "rollouts.jsonl", "runs", "replaced-run"}) {
     fs::create_symlink(w / "elsewhere/file", w / "out" / name);
-    EXPECT_EQ(w.train(), 6) << name;
+    EXPECT_EQ(w.train({"--overwrite"}), 6) << name;
     EXPECT_TRUE(says(std::string("out/") + name + ": is a symbolic link; ft writes through no link")) << w.says();
     fs::remove(w / "out" / name);
   }
