@@ -14,6 +14,7 @@ THIRD_PARTY = {
     "app/commands": "CLI",
     "app/http/http.cpp": "httplib.h",
     "app/hub/curl_library.h": "curl/curl.h",
+    "app/process/confine.cpp": "linux/audit.h linux/filter.h linux/landlock.h linux/seccomp.h",
     "app/translate/yaml.cpp": "yaml.h",
     "bench": "nlohmann",
     "data": "nlohmann",
@@ -47,6 +48,7 @@ THIRD_PARTY = {
     "tests/crash/recorder.cpp": "linux/io_uring.h",
     "tests/crash/traced.cpp": "linux/filter.h linux/seccomp.h",
     "tests/crash/uring_ring.cpp": "linux/io_uring.h",
+    "tests/fuzz/input.cpp": "sanitizer",
     "tests/life/files/file_faults.cpp": "liburing.h",
 }
 PROGRAMS = ("bench/", "tests/")  # may include everything

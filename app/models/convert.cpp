@@ -19,7 +19,9 @@ std::string checkpoint_at(const std::string& path) {
 Exit convert_checkpoint(const ConvertArgs& args) {
   const std::string checkpoint = checkpoint_at(args.path);
   const bool adapter = path_exists(join_path(checkpoint, "adapter_config.json"));
-  return export_model({.to = !args.to.empty() ? args.to : adapter ? "peft" : "hf",
+  return export_model({.to = !args.to.empty() ? args.to
+                             : adapter        ? "peft"
+                                              : "hf",
                        .from = checkpoint,
                        .output = args.output,
                        .dtype = args.dtype,

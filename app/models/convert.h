@@ -1,5 +1,5 @@
-// ft checkpoint convert: writes a checkpoint as a folder for PEFT or transformers. Checkpoints themselves need
-// no conversion: they are the same for every number of ranks, ZeRO stage and layout.
+// ft checkpoint convert: writes a checkpoint as a folder for PEFT or transformers. Checkpoints themselves
+// need no conversion: they are the same for every number of ranks, ZeRO stage and layout.
 #pragma once
 #include <string>
 

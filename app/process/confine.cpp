@@ -30,13 +30,13 @@ namespace {
 namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const char* what, int error) {
-  throw UserError(Exit::config, str("the process cannot be confined: ", what, ": ", system_error_text(error)));
+  throw UserError(Exit::config,
+                  str("the process cannot be confined: ", what, ": ", system_error_text(error)));
 }
 
 void give_up_privileges() {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail("no_new_privs", errno);
 }
-
 
 // Returns the version of Landlock; 0: the kernel has none, or it is switched off.
 int landlock_version() {
@@ -44,12 +44,14 @@ int landlock_version() {
   return version < 0 ? 0 : static_cast<int>(version);
 }
 
-// Returns all rights about files that a version of Landlock knows, so that it refuses all that no rule grants.
+// Returns all rights about files that a version of Landlock knows, so that it refuses all that no rule
+// grants.
 std::uint64_t rights_of(int version) {
   constexpr std::uint64_t kFirst = (std::uint64_t{LANDLOCK_ACCESS_FS_MAKE_SYM} << 1) - 1;
   constexpr std::uint64_t kRefer = std::uint64_t{1} << 13, kTruncate = std::uint64_t{1} << 14;
   constexpr std::uint64_t kDevices = std::uint64_t{1} << 15;
-  return kFirst | (version >= 2 ? kRefer : 0) | (version >= 3 ? kTruncate : 0) | (version >= 5 ? kDevices : 0);
+  return kFirst | (version >= 2 ? kRefer : 0) | (version >= 3 ? kTruncate : 0) |
+         (version >= 5 ? kDevices : 0);
 }
 
 class Ruleset {
@@ -57,8 +59,8 @@ class Ruleset {
   explicit Ruleset(int version) {
     landlock_ruleset_attr attributes{};
     attributes.handled_access_fs = rights_of(version);
-    fd_ = static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes,
-                                     sizeof attributes.handled_access_fs, 0));
+    fd_ = static_cast<int>(
+        ::syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes.handled_access_fs, 0));
     if (fd_ < 0) fail("Landlock", errno);
   }
   ~Ruleset() { ::close(fd_); }
@@ -95,25 +97,25 @@ constexpr std::array kAlways{
     SYS_read, SYS_readv, SYS_pread64, SYS_write, SYS_writev, SYS_lseek, SYS_fstat, SYS_newfstatat, SYS_close,
     SYS_fcntl, SYS_flock, SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6, SYS_eventfd2,
     // connections
-    SYS_accept, SYS_accept4, SYS_recvfrom, SYS_recvmsg, SYS_sendto, SYS_sendmsg, SYS_shutdown, SYS_getsockname,
-    SYS_getpeername, SYS_getsockopt, SYS_setsockopt,
+    SYS_accept, SYS_accept4, SYS_recvfrom, SYS_recvmsg, SYS_sendto, SYS_sendmsg, SYS_shutdown,
+    SYS_getsockname, SYS_getpeername, SYS_getsockopt, SYS_setsockopt,
     // memory
     SYS_brk, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_membarrier,
     // threads and signals
-    SYS_futex, SYS_set_robust_list, SYS_get_robust_list, SYS_rseq, SYS_set_tid_address, SYS_gettid, SYS_getpid,
-    SYS_exit, SYS_exit_group, SYS_sched_yield, SYS_sched_getaffinity, SYS_sched_setaffinity, SYS_getcpu,
-    SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigpending, SYS_rt_sigtimedwait,
-    SYS_sigaltstack, SYS_restart_syscall,
+    SYS_futex, SYS_set_robust_list, SYS_get_robust_list, SYS_rseq, SYS_set_tid_address, SYS_gettid,
+    SYS_getpid, SYS_exit, SYS_exit_group, SYS_sched_yield, SYS_sched_getaffinity, SYS_sched_setaffinity,
+    SYS_getcpu, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigpending,
+    SYS_rt_sigtimedwait, SYS_sigaltstack, SYS_restart_syscall,
     // time and the machine
     SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_time,
     SYS_getrandom, SYS_sysinfo, SYS_uname, SYS_getrusage};
 
 // Landlock limits what these open.
-constexpr std::array kReading{SYS_open,     SYS_openat,    SYS_stat,     SYS_lstat,    SYS_statx,    SYS_access,
-                              SYS_faccessat, SYS_faccessat2, SYS_readlink, SYS_readlinkat, SYS_getdents64,
-                              SYS_getcwd,   SYS_statfs,    SYS_fstatfs,  SYS_fadvise64, SYS_bind,    SYS_listen,
-                              SYS_prlimit64, SYS_getuid,   SYS_geteuid,  SYS_getgid,   SYS_getegid,  SYS_prctl,
-                              SYS_seccomp,  SYS_pipe2,     SYS_dup,      SYS_signalfd4};
+constexpr std::array kReading{
+    SYS_open,       SYS_openat,   SYS_stat,       SYS_lstat,      SYS_statx,  SYS_access,   SYS_faccessat,
+    SYS_faccessat2, SYS_readlink, SYS_readlinkat, SYS_getdents64, SYS_getcwd, SYS_statfs,   SYS_fstatfs,
+    SYS_fadvise64,  SYS_bind,     SYS_listen,     SYS_prlimit64,  SYS_getuid, SYS_geteuid,  SYS_getgid,
+    SYS_getegid,    SYS_prctl,    SYS_seccomp,    SYS_pipe2,      SYS_dup,    SYS_signalfd4};
 
 class Filter {
  public:

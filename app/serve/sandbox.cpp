@@ -24,18 +24,38 @@ void check(const ServeArgs& args) {
   if (!on_cpu) refuse("NVIDIA's driver opens device files while it computes; add device=cpu");
   std::error_code none;
   if (fs::is_regular_file(args.model, none))
-    refuse(str(printable(args.model),
-               ": a GGUF file is unpacked into a folder, which the sandbox forbids; convert it with ft export "
-               "--to hf"));
+    refuse(
+        str(printable(args.model),
+            ": a GGUF file is unpacked into a folder, which the sandbox forbids; convert it with ft export "
+            "--to hf"));
 }
 
-// Returns the files of the system that a program reads when it starts: libraries and their list, names of hosts,
-// the time zone, and facts about the machine.
+// Returns the files of the system that a program reads when it starts: libraries and their list, names of
+// hosts, the time zone, and facts about the machine.
 std::vector<std::string> system_files() {
-  return {"/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo", "/etc/ld.so.cache",
-          "/etc/localtime", "/etc/ssl/openssl.cnf", "/etc/hosts", "/etc/host.conf", "/etc/resolv.conf",
-          "/etc/nsswitch.conf", "/etc/gai.conf", "/proc/self", "/proc/meminfo", "/proc/cpuinfo", "/proc/mounts",
-          "/proc/sys/vm/overcommit_memory", "/sys/devices/system", "/sys/fs/cgroup", "/dev/null", "/dev/urandom"};
+  return {"/lib",
+          "/lib64",
+          "/usr/lib",
+          "/usr/lib64",
+          "/usr/local/lib",
+          "/usr/share/zoneinfo",
+          "/etc/ld.so.cache",
+          "/etc/localtime",
+          "/etc/ssl/openssl.cnf",
+          "/etc/hosts",
+          "/etc/host.conf",
+          "/etc/resolv.conf",
+          "/etc/nsswitch.conf",
+          "/etc/gai.conf",
+          "/proc/self",
+          "/proc/meminfo",
+          "/proc/cpuinfo",
+          "/proc/mounts",
+          "/proc/sys/vm/overcommit_memory",
+          "/sys/devices/system",
+          "/sys/fs/cgroup",
+          "/dev/null",
+          "/dev/urandom"};
 }
 
 }  // namespace

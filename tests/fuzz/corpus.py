@@ -28,22 +28,6 @@ def small(contents, most=40):
     return sorted({c for c in contents if len(c) <= LARGEST}, key=len)[:most]
 
 
-def tokenizers():
-    """Returns tokenizer.json files with fewer tokens, which keep their other parts."""
-    for content in read('tests/data/tokenizers/*/tokenizer.json'):
-        tokenizer = json.loads(content)
-        model = tokenizer['model']
-        if isinstance(model.get('vocab'), dict):
-            model['vocab'] = dict(list(model['vocab'].items())[:150])
-            merges = [m if isinstance(m, list) else m.split(' ') for m in model.get('merges', [])]
-            kept = [m for m in merges if all(t in model['vocab'] for t in (m[0], m[1], m[0] + m[1]))]
-            model['merges'] = [' '.join(m) for m in kept[:40]]
-        elif isinstance(model.get('vocab'), list):
-            model['vocab'] = model['vocab'][:150]
-        tokenizer['added_tokens'] = tokenizer.get('added_tokens', [])[:3]
-        yield json.dumps(tokenizer).encode()
-
-
 def sentencepiece(content, pieces=60):
     """Returns a SentencePiece model with fewer pieces; field 1 of its protobuf message is a piece."""
     out, at, kept = b'', 0, 0
@@ -135,17 +119,6 @@ def gguf_files():
         yield gguf(model[:1], [('w', [1, elements], kind, size)])
 
 
-def command_lines():
-    """Returns the command lines in the page about imports and in its tests, one word a line."""
-    text = b''.join(read('tests/app/translate/*.cpp')).decode()
-    words = sorted(set(re.findall(r'"(--[a-z][\w.-]*(?:=[^"\\]*)?)"', text)))
-    for script in ('trl sft', 'trl dpo', 'trl grpo', 'deepspeed --num_gpus=2 run_translation.py',
-                   'deepspeed main.py', 'python sft.py', 'accelerate launch sft.py', 'torchrun sft.py'):
-        first = script.split() + ['--model_name_or_path', 'm', '--dataset_name', 'd', '--output_dir', 'o']
-        yield '\n'.join(first).encode()
-        yield '\n'.join(first + words[:60]).encode()
-
-
 def with_first(byte, contents):
     return [bytes([byte]) + c for c in contents]
 
@@ -168,13 +141,8 @@ def corpora():
     yield 'quant_state', with_first(0, [state()]) + with_first(2, [state(quant_type='fp4')]) + with_first(
         1, [state(nested_blocksize=256, nested_dtype='float32', nested_offset=0.5)])
     yield 'model_config', small(read(f'{models}/*/model/config.json'), 80)
-    yield 'tokenizer', small(tokenizers()) + [
-        t + b'\0' + c for t, c in zip(small(tokenizers()), small(read('**/tokenizer_config.json')))]
     yield 'sentencepiece', small(sentencepiece(c) for c in [
         *read('tests/data/**/*.model'), *read('configs/demo/base/tokenizer.model')])
-    rows = [b'{"text": "a", "input_ids": [1, 2]}\n\n{"text": ["a"], "x": null}\r\n', b'text,b\r\n"a ""x""\n",1\n',
-            b'text\tb\na\t2\n', b'[{"text": "a"}, {"text": 1e9}]', b'\xef\xbb\xbfa\nb\n']
-    yield 'rows', [bytes([i]) + r for i in range(5) for r in rows] + [b'\5' + gzip.compress(rows[0], mtime=0)]
     yield 'pages', [bytes([c, 4, 0]) + data for c in range(8) for data in
                     (b'abcd', gzip.compress(b'abcd', mtime=0), b'\4\x0cabcd', b'\x0b\x01\x80abcd\x03')]
     yield 'gguf', list(gguf_files())
@@ -184,7 +152,6 @@ def corpora():
                        b'NAME=VALUE\nB="c d"\n']
     yield 'frames', [b'\7\nft node 1\n' + struct.pack('<IiI', k, 1, 2) + b'{}' for k in range(1, 14)] + [
         b'\3' + struct.pack('<IiI', k, 1, 2) + b'{}' for k in range(1, 14)]
-    yield 'settings', small([*read('configs/*.json'), *read('tests/golden/deepspeed_file.json')])
     chat = b'{"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}], "n": 2, ' \
            b'"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}], "stream": true}'
     text = b'{"model": "m", "prompt": ["a", "b"], "max_tokens": 3, "logprobs": 2, "echo": true, "stop": ["x"]}'
@@ -200,10 +167,6 @@ def corpora():
                    b'https://ui.example\r\n\r\n']
     yield 'card', [b'---\nconfigs:\n- config_name: default\n  data_files:\n  - split: train\n    path: "*.jsonl"\n'
                    b'---\n# T\n', b'---\nconfigs: [{config_name: a, data_dir: b, default: true}]\n---\n']
-    yield 'import', [*command_lines(), *read('tests/fuzz/yaml/*.yml'),
-                     b'base_model: m\ndatasets:\n  - path: d\n    type: alpaca\nadapter: lora\n',
-                     b'model_name_or_path: m\nstage: sft\ndataset: d\nfinetuning_type: lora\ntemplate: llama3\n',
-                     b'model:\n  _component_: torchtune.models.llama3.lora_llama3_8b\ndataset:\n  _component_: x\n']
     yield 'adapter_config', small(read(f'{models}/*/adapter/adapter_config.json'), 60)
     listing = {'sha': 'a' * 40, 'siblings': [{'rfilename': 'config.json', 'size': 3, 'blobId': 'b' * 40}, {
         'rfilename': 'm.safetensors', 'size': 9, 'lfs': {'sha256': 'c' * 64, 'size': 9}}]}

@@ -1,5 +1,5 @@
-// libFuzzer: any bytes as a GGUF file. Its configuration, tokenizer and weights are read, or an error names the
-// file.
+// libFuzzer: any bytes as a GGUF file. Its configuration, tokenizer and weights are read, or an error names
+// the file.
 #include <algorithm>
 #include <vector>
 

@@ -12,9 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (!ft::is_host(host.name)) std::abort();
     (void)ft::choose_hosts(hosts, filter, "");
   });
-  ft::fuzz::read_within(size, [&] {
-    (void)ft::choose_hosts(ft::parse_hostfile(text, "hostfile"), "", filter);
-  });
+  ft::fuzz::read_within(size,
+                        [&] { (void)ft::choose_hosts(ft::parse_hostfile(text, "hostfile"), "", filter); });
   ft::fuzz::read_within(size, [&] {
     ft::Variables variables;
     ft::parse_deepspeed_env(text, ".deepspeed_env", variables);

@@ -1,5 +1,5 @@
-// libFuzzer: any bytes that a client sends to ft serve's port. The server answers or closes the connection; a body
-// is read as a request of OpenAI's API.
+// libFuzzer: any bytes that a client sends to ft serve's port. The server answers or closes the connection; a
+// body is read as a request of OpenAI's API.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -28,10 +28,10 @@ ft::HttpReply answer(const ft::HttpRequest& r) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const ft::HttpServer server("127.0.0.1", 0,
-                                     {.connections = 4, .body = 1 << 16, .request_seconds = 5,
-                                      .write_seconds = 5, .idle_seconds = 5},
-                                     answer);
+  static const ft::HttpServer server(
+      "127.0.0.1", 0,
+      {.connections = 4, .body = 1 << 16, .request_seconds = 5, .write_seconds = 5, .idle_seconds = 5},
+      answer);
   const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to{};
   to.sin_family = AF_INET;

@@ -1,5 +1,5 @@
-// libFuzzer: any bytes as answers of a hub to ft pull and ft push. The first byte chooses the status, and the rest
-// is the body of each answer and the value of the fields that ft reads.
+// libFuzzer: any bytes as answers of a hub to ft pull and ft push. The first byte chooses the status, and the
+// rest is the body of each answer and the value of the fields that ft reads.
 #include <algorithm>
 
 #include "app/hub/client.h"
@@ -53,7 +53,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   (void)retry_after(body);
   (void)resolved_url("https://hub.example/a/b", body);
   (void)origin_of(body);
-  const Access access{.cache = {}, .endpoint = "https://hub.example", .token = "hf_x", .token_source = "t",
+  const Access access{.cache = {},
+                      .endpoint = "https://hub.example",
+                      .token = "hf_x",
+                      .token_source = "t",
                       .certificates = ""};
   const ft::HubName name{.kind = ft::HubKind::model, .id = "org/name"};
   const std::string commit(40, 'a');
@@ -64,7 +67,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   };
   with_client([](Client& c) { (void)c.listing(); });
   with_client([&](Client& c) { (void)c.describe(commit, "config.json"); });
-  with_client([&](Client& c) { (void)c.read(commit, "config.json", 0, [](const HttpHead&, std::string_view) {}); });
+  with_client(
+      [&](Client& c) { (void)c.read(commit, "config.json", 0, [](const HttpHead&, std::string_view) {}); });
   const LocalFile file = made_file("a.bin", std::string(100, 'x'), "");
   const auto with_writer = [&](const std::function<void(HubWriter&)>& ask) {
     with_client([&](Client& c) {

@@ -89,7 +89,8 @@ void read_within(std::size_t size, const std::function<void()>& read, Room room)
       fail(str("an input is refused with exit code ", static_cast<int>(e.code), ": ", e.what()));
   }
   const auto used = static_cast<std::size_t>(most - before), allowed = room.base + room.times * size;
-  if (used > allowed) fail(str(size, " bytes of input take ", used, " bytes of memory; allowed are ", allowed));
+  if (used > allowed)
+    fail(str(size, " bytes of input take ", used, " bytes of memory; allowed are ", allowed));
 }
 
 }  // namespace ft::fuzz

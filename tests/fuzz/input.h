@@ -47,8 +47,8 @@ struct Room {
   std::size_t base = std::size_t{16} << 20;  // bytes
   std::size_t times = 1000;
 };
-// Runs a reader, which may refuse its input by a UserError. Aborts if the error has no text or an exit code that
-// no input causes, or if the reader takes more memory than there is room for.
+// Runs a reader, which may refuse its input by a UserError. Aborts if the error has no text or an exit code
+// that no input causes, or if the reader takes more memory than there is room for.
 void read_within(std::size_t size, const std::function<void()>& read, Room room = {});
 
 }  // namespace ft::fuzz

@@ -1,5 +1,5 @@
-// libFuzzer: any bytes as a compressed page of Parquet or a buffer of Arrow. The first byte chooses the codec, two
-// more the size that the file claims.
+// libFuzzer: any bytes as a compressed page of Parquet or a buffer of Arrow. The first byte chooses the
+// codec, two more the size that the file claims.
 #include <array>
 
 #include "data/files/columnar/unpack.h"
@@ -15,8 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::int64_t claimed = data[1] + 256 * data[2];
   ft::fuzz::read_within(size, [&] {
     try {
-      const std::string page = ft::columnar::unpack(
-          codec, ft::fuzz::text_of(data + 3, size - 3), claimed);
+      const std::string page = ft::columnar::unpack(codec, ft::fuzz::text_of(data + 3, size - 3), claimed);
       if (std::ssize(page) != claimed) std::abort();
     } catch (const ft::columnar::Damage&) {
     }

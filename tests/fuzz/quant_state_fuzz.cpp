@@ -17,7 +17,8 @@ class Header {
     std::string header = text_ + "}";
     header.resize((header.size() + 7) / 8 * 8, ' ');
     std::string length(8, '\0');
-    for (int i = 0; i < 8; ++i) length[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> 8 * i);
+    for (int i = 0; i < 8; ++i)
+      length[static_cast<std::size_t>(i)] = static_cast<char>(header.size() >> 8 * i);
     return length + header;
   }
 

@@ -1,5 +1,5 @@
-// libFuzzer: any bytes as the files of lines that a resumed run finds: rollouts.jsonl and log.jsonl. Rows up to a
-// step stay; a line that cannot be read ends them.
+// libFuzzer: any bytes as the files of lines that a resumed run finds: rollouts.jsonl and log.jsonl. Rows up
+// to a step stay; a line that cannot be read ends them.
 #include "app/rollouts/rollouts_file.h"
 #include "engine/train/reports/json_log.h"
 #include "tests/fuzz/input.h"

@@ -1,5 +1,5 @@
-// libFuzzer: any bytes as model.safetensors.index.json, beside two small files. The folder's weights are listed
-// and read, or an error names the index.
+// libFuzzer: any bytes as model.safetensors.index.json, beside two small files. The folder's weights are
+// listed and read, or an error names the index.
 #include <nlohmann/json.hpp>
 #include <vector>
 

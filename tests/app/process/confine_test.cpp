@@ -71,13 +71,16 @@ class Confined : public testing::Test {
 };
 
 TEST_F(Confined, ReadsNamedFilesAndTargetsOfTheirLinksOnly) {
-  const auto read = [&](const char* name) { return confined(AllowedCalls::reading, [&] { return opens(name); }); };
+  const auto read = [&](const char* name) {
+    return confined(AllowedCalls::reading, [&] { return opens(name); });
+  };
   EXPECT_EQ(read("model/config.json"), 0);
   EXPECT_EQ(read("model/weights"), 0);  // as snapshots of the hub's cache have them
   EXPECT_EQ(read("blobs/other"), EACCES);
   EXPECT_EQ(read("secret"), EACCES);
   EXPECT_EQ(read("model/../secret"), EACCES);
-  EXPECT_EQ(confined(AllowedCalls::reading, [] { return error_of(::open("/etc/passwd", O_RDONLY)); }), EACCES);
+  EXPECT_EQ(confined(AllowedCalls::reading, [] { return error_of(::open("/etc/passwd", O_RDONLY)); }),
+            EACCES);
 }
 
 TEST_F(Confined, WritesNothing) {
@@ -89,7 +92,8 @@ TEST_F(Confined, WritesNothing) {
   EXPECT_EQ(writes("model/new", O_WRONLY | O_CREAT), EACCES);
   const std::string from = folder_ + "/model/config.json", to = folder_ + "/model/moved";
   EXPECT_EQ(confined(AllowedCalls::reading, [&] { return error_of(::unlink(from.c_str())); }), EPERM);
-  EXPECT_EQ(confined(AllowedCalls::reading, [&] { return error_of(::rename(from.c_str(), to.c_str())); }), EPERM);
+  EXPECT_EQ(confined(AllowedCalls::reading, [&] { return error_of(::rename(from.c_str(), to.c_str())); }),
+            EPERM);
   EXPECT_EQ(confined(AllowedCalls::reading, [&] { return error_of(::mkdir(to.c_str(), 0700)); }), EPERM);
   EXPECT_TRUE(fs::exists(from));
 }
@@ -124,13 +128,16 @@ TEST_F(Confined, ListensBeforeItServesAndConnectsNever) {
   const auto internet = [](int type) { return ::socket(AF_INET, type, 0); };
   EXPECT_EQ(confined(AllowedCalls::reading, [&] { return error_of(internet(SOCK_STREAM)); }), 0);
   EXPECT_EQ(confined(AllowedCalls::serving, [&] { return error_of(internet(SOCK_STREAM)); }), EPERM);
-  EXPECT_EQ(confined(AllowedCalls::reading, [] { return error_of(::socket(AF_UNIX, SOCK_STREAM, 0)); }), EPERM);
-  EXPECT_EQ(confined(AllowedCalls::reading, [&] {
-              sockaddr_in to{};
-              to.sin_family = AF_INET;
-              to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-              return error_of(::connect(internet(SOCK_STREAM), reinterpret_cast<sockaddr*>(&to), sizeof to));
-            }),
+  EXPECT_EQ(confined(AllowedCalls::reading, [] { return error_of(::socket(AF_UNIX, SOCK_STREAM, 0)); }),
+            EPERM);
+  EXPECT_EQ(confined(AllowedCalls::reading,
+                     [&] {
+                       sockaddr_in to{};
+                       to.sin_family = AF_INET;
+                       to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+                       return error_of(
+                           ::connect(internet(SOCK_STREAM), reinterpret_cast<sockaddr*>(&to), sizeof to));
+                     }),
             EPERM);
 }
 

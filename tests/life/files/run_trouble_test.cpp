@@ -180,13 +180,15 @@ TEST_F(RunInTrouble, CheckpointsAreListedAndPruned) {
   EXPECT_TRUE(says("model: there is no checkpoint")) << w.says();
 }
 
-// A flipped byte costs a reading of every file: a list compares sizes, what removes or hands on compares hashes.
+// A flipped byte costs a reading of every file: a list compares sizes, what removes or hands on compares
+// hashes.
 TEST_F(RunInTrouble, AListComparesSizesAndAConversionHashes) {
   ASSERT_EQ(w.train(), 0) << w.says();
   ASSERT_EQ(w.run({"checkpoint", "convert", "out", "--output", "adapter"}), 0) << w.says();
   EXPECT_TRUE(says("out/checkpoint-4 -> adapter (PEFT)")) << w.says();
   ASSERT_EQ(w.run({"export", "--to", "peft", "--from", "out/checkpoint-4", "--output", "same"}), 0);
-  EXPECT_EQ(contents(w / "adapter/adapter_model.safetensors"), contents(w / "same/adapter_model.safetensors"));
+  EXPECT_EQ(contents(w / "adapter/adapter_model.safetensors"),
+            contents(w / "same/adapter_model.safetensors"));
   ASSERT_EQ(w.run({"checkpoint", "convert", "out/checkpoint-2", "--to", "hf", "--output", "model-2"}), 0)
       << w.says();
   EXPECT_TRUE(fs::exists(w / "model-2/model.safetensors"));
@@ -212,7 +214,8 @@ TEST_F(RunInTrouble, ALinkInTheFolderIsNotWrittenThrough) {
   for (const char* name : {"log.jsonl", "rollouts.jsonl", "runs", "replaced-run"}) {
     fs::create_symlink(w / "elsewhere/file", w / "out" / name);
     EXPECT_EQ(w.train({"--overwrite"}), 6) << name;
-    EXPECT_TRUE(says(std::string("out/") + name + ": is a symbolic link; ft writes through no link")) << w.says();
+    EXPECT_TRUE(says(std::string("out/") + name + ": is a symbolic link; ft writes through no link"))
+        << w.says();
     fs::remove(w / "out" / name);
   }
   EXPECT_EQ(contents(w / "elsewhere/file"), "kept");
