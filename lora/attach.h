@@ -52,7 +52,7 @@ struct Origin {
   bool single_experts = false;  // targets may be Linears of single experts, as with transformers 4
   std::string head = "lm_head", embedding = "model.embed_tokens";  // their names in the model
   bool tied_head = false;                                          // head and embedding share the table
-  bool one_embedding = true;              // false: encoder and decoder have separate embedding modules
+  bool one_embedding = true;  // false: encoder and decoder have separate embedding modules
   // Part of PEFT's names after "model.", if PEFT adapts a larger model that has this one inside it:
   // "language_model."; empty: none.
   std::string nested = {};

@@ -188,7 +188,9 @@ class WholeModelFiles final : public ModelFiles {
  private:
   Stacks stacks(DType dtype) const {
     std::vector<TensorSpec> specs;
-    EachParameter each([&](Parameter& p) { specs.push_back({p.name, stored_as(p, dtype), p.whole_shape()}); });
+    EachParameter each([&](Parameter& p) {
+      specs.push_back({p.name, stored_as(p, dtype), p.whole_shape()});
+    });
     built_.model().visit(each);
     return file_stacks(specs, built_.made.info);
   }

@@ -17,6 +17,7 @@
 #include "app/screen/format.h"
 #include "app/serve/fields.h"
 #include "app/serve/reply.h"
+#include "app/serve/sandbox.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/core/base64.h"
 #include "engine/train/objectives/list.h"
@@ -226,6 +227,7 @@ Exit serve_embeddings(const ServeArgs& args) {
   const HttpServer http(
       args.host, args.port, {.connections = args.max_waiting, .body = kEmbeddingBody},
       [&](const HttpRequest& r) { return api.answer(r); }, https);
+  if (args.sandbox) close_sandbox();
   screen.line(str(model.built().made.info.architecture, " as ", args.name, "; texts of up to ",
                   show::plural(longest, "token")));
   screen.line(str("listening at ", http.address(), "/v1/embeddings",

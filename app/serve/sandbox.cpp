@@ -64,7 +64,8 @@ std::string enter_sandbox(const ServeArgs& args) {
   check(args);
   std::vector<std::string> named{args.model};
   for (const std::string& adapter : args.adapters) named.push_back(adapter_named(adapter).folder);
-  if (!args.key_file.empty()) named.push_back(args.key_file);
+  for (const std::string& file : {args.key_file, args.https.certificate, args.https.key})
+    if (!file.empty()) named.push_back(file);
   for (const std::string& setting : args.overrides)
     if (const std::string value = setting.substr(setting.find('=') + 1); !value.empty() && path_exists(value))
       named.push_back(value);

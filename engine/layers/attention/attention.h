@@ -1,8 +1,8 @@
 // Causal self-attention with grouped queries (Ainslie et al. 2023); optionally biases, norms of the queries
 // and keys (Qwen3), a sliding window, a cap of the scores (Gemma 2), dropout of the probabilities, one linear
 // that makes queries, keys and values, gates of the results (Qwen3-Next), queries, keys and values by way of
-// low ranks (DeepSeek), sinks (gpt-oss), norms of the values, values that are the keys, and keys and values of
-// an earlier layer (Gemma 4).
+// low ranks (DeepSeek), sinks (gpt-oss), norms of the values, values that are the keys, and keys and values
+// of an earlier layer (Gemma 4).
 #pragma once
 #include <optional>
 
