@@ -42,11 +42,9 @@ SelfAttention make_attention(const Config& c, std::int64_t layer, DType dtype) {
 MadeModel make(const std::string& config_json, DType dtype) {
   const Config c = read_config(config_json);
   CausalLm::Parts p = decoder::make_parts(c, dtype);
-  if (c.latent) {
+  if (c.latent)
     for (std::int64_t i = 0; i < c.num_hidden_layers; ++i)
       p.blocks[static_cast<std::size_t>(i)].attention = make_attention(c, i, dtype);
-    p.key_columns = c.num_attention_heads * c.latent->heads.width();
-  }
   moe::add_experts(p, c, dtype);
   MadeModel made = moe::make_model(std::move(p), c);
   for (std::int64_t i = 0; i < c.guessing_layers; ++i)
