@@ -26,6 +26,17 @@ FT_HD inline float route_divisor(const RouteRule& rule, float sum) {
   return !rule.normalised ? 1 : rule.sigmoid ? sum + 1e-20f : sum;
 }
 
+// The part that normalisation takes from the gradient of each weight of a token's k experts: 0 without it. The
+// weight of a single expert is the same whatever its score, so that exactly its gradient is taken.
+FT_HD inline float route_pull(const RouteRule& rule, const float* dweights, const float* p,
+                              const std::int32_t* ids, std::int64_t k, float sum) {
+  if (!rule.normalised) return 0;
+  if (k == 1) return dweights[0];
+  float pull = 0;
+  for (std::int64_t j = 0; j < k; ++j) pull += dweights[j] * p[ids[j]] / sum;
+  return pull;
+}
+
 // The numbers by which a token's experts are chosen: their scores, plus a bias if there is one.
 struct RouteKeys {
   const float *scores, *bias;

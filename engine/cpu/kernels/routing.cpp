@@ -42,8 +42,7 @@ void route_back(const op::RouteGrad& op, i64 row) {
   // Gradient of p: slope, plus the choices' part. Gradient of the logits: p (1 - p) times it for sigmoids, p
   // (that - sum of p times it) for a softmax.
   const float sum = math::route_divisor(op.rule, sum_of(p, ids, k)), scale = op.rule.scale;
-  float pull = 0;
-  for (i64 j = 0; j < k && op.rule.normalised; ++j) pull += dweights[j] * p[ids[j]] / sum;
+  const float pull = math::route_pull(op.rule, dweights, p, ids, k, sum);
   float dot = 0;
   for (i64 e = 0; e < n && slope; ++e) dot += p[e] * slope[e];
   for (i64 j = 0; j < k; ++j) dot += p[ids[j]] * ((dweights[j] - pull) / sum * scale);

@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kThreads) route_back(RoutesBack<T> c) {
   if (row >= c.tokens) return;
   const float *p = c.p + row * n, *dweights = c.dweights + row * k;
   const std::int32_t* ids = c.ids + row * k;
-  float sum = 0, pull = 0, dot = 0;
+  float sum = 0, dot = 0;
   for (i64 j = 0; j < k; ++j) {
     if (ids[j] < 0 || ids[j] >= n) {
       *c.wrong = static_cast<std::int32_t>(Wrong::expert);
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads) route_back(RoutesBack<T> c) {
   }
   sum = math::route_divisor(c.rule, sum);
   const float scale = c.rule.scale;
-  for (i64 j = 0; j < k && c.rule.normalised; ++j) pull += dweights[j] * p[ids[j]] / sum;
+  const float pull = math::route_pull(c.rule, dweights, p, ids, k, sum);
   for (i64 e = 0; e < n && c.slope; ++e) dot += p[e] * c.slope[e];
   for (i64 j = 0; j < k; ++j) dot += p[ids[j]] * ((dweights[j] - pull) / sum * scale);
   for (i64 e = 0; e < n; ++e) {
