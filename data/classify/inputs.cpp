@@ -15,6 +15,9 @@ TextInputs::TextInputs(const FormatContext& context)
       input_ids_(column(context.dataset, "input_ids")),
       tokens_(column(context.dataset, "tokens")) {}
 
+bool TextInputs::has_words(const Json& row) const { return row.contains(tokens_); }
+bool TextInputs::has_ids(const Json& row) const { return row.contains(input_ids_); }
+
 std::vector<std::int32_t> TextInputs::read(const Json& row, const Place& at) const {
   if (has_ids(row)) return ids(row, input_ids_, at);
   std::vector<std::int32_t> all = text(string_of(row, text_, at), at);

@@ -27,8 +27,8 @@ class TextInputs {
     std::vector<std::size_t> first;
   };
   Words words(const Json& row, const Place& at) const;
-  bool has_words(const Json& row) const { return row.contains(tokens_); }
-  bool has_ids(const Json& row) const { return row.contains(input_ids_); }
+  bool has_words(const Json& row) const;
+  bool has_ids(const Json& row) const;
 
  private:
   const std::string& string_of(const Json& row, const std::string& field, const Place& at) const;
