@@ -198,9 +198,9 @@ Trainer::Step Trainer::step(TrainState& state) {
   s.rate = by_evaluations_ ? by_evaluations_->rate() : schedule_->rate(taken);
   auto beside = early(state, s, taken);
   s.early = beside.has_value();
-  const bool own = takes_own(*optimizer_, taken + 1);
-  p_.store.begin_step(std::move(beside), own);
-  if (p_.others.critic) p_.others.critic.store->begin_step({}, own);
+  s.own = takes_own(*optimizer_, taken + 1);
+  p_.store.begin_step(std::move(beside), s.own);
+  if (p_.others.critic) p_.others.critic.store->begin_step({}, s.own);
   s.loss_sum = accumulate(p_.context, s);
   s.columns = objective_.take_columns();
   sum_over_ranks(p_.context, p_.comm, s.columns);

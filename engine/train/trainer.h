@@ -91,6 +91,7 @@ class Trainer {
     double loss_scale = 1;        // factor of its gradients; fp16 only
     bool early = false;           // units are stepped during its backward pass
     bool nonfinite = false;       // it is skipped because its loss or gradient is not finite
+    bool own = false;             // its gradients are not added up over ranks (Optimizer::own_from)
     std::vector<double> columns;  // the objective's columns, see ColumnMeans
     // Returns true if the gradients are finite.
     bool finite() const { return std::isfinite(grad_norm) && std::isfinite(critic_norm); }

@@ -46,9 +46,8 @@ void Trainer::audit(const TrainState& state, const Step& s) {
       "seed ", config_.training.seed, ", step ", state.step, ", skipped ", state.skipped_steps, ", epoch ",
       s.epoch, ", micro-batches ", s.begin, " to ", s.end, ", tokens ", s.tokens, ", targets ", s.targets,
       ", tokens seen ", state.tokens_seen, ", rate ", s.rate, ", loss scale ", s.loss_scale);
-  const bool added_up = !takes_own(*optimizer_, s.index - (state.skipped_steps - (s.nonfinite ? 1 : 0)) + 1);
   try {
-    audit_->check(state.step, position, added_up);
+    audit_->check(state.step, position, !s.own);
   } catch (const UserError& e) {
     if (e.code == Exit::corruption) saving_.finish();  // all ranks are here
     throw;
