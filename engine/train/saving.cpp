@@ -34,8 +34,6 @@ void Saving::save(const TrainState& state, const std::function<void(const std::s
   row_ = {.step = state.step};
   prune_ = std::move(prune);
   begun_ = checkpoints_.begin(state, extra);
-  pending_ = true;
-  agreed_ = false;
   if (!snapshot_) {
     together(comm_, Checkpoints::kWritePart, [&] {
       PartFiller filler(begun_.folder);
@@ -52,6 +50,7 @@ void Saving::save(const TrainState& state, const std::function<void(const std::s
   row_.waited = now() - start_;
   const bool alone = comm_.size() == 1;
   agreed_ = alone;
+  pending_ = true;
   in_thread(Part::writing, alone ? Part::complete : Part::written, [this, alone] {
     snapshot_->fill_in(begun_.folder);
     if (alone) seal();

@@ -182,7 +182,7 @@ void Trainer::or_save(TrainState& state, const std::function<void()>& part) {
     part();
   } catch (const StepRefused&) {
     if (steps_ > 0) save(state);
-    saving_.finish();
+    finish_saving();
     throw;
   }
 }
@@ -289,7 +289,7 @@ void Trainer::refuse_or_skip(TrainState& state, Step& s) {
 // Runs the step again under a tracer that checks every result, and ends the run with the first result that is
 // not finite.
 void Trainer::explain_not_finite(const Step& s) {
-  saving_.finish();
+  finish_saving();
   const bool loss_bad = !std::isfinite(s.loss_sum);
   std::string first = loss_bad ? "the loss" : "the gradient's norm";
   if (!s.early) {  // after an early update the step's weights are gone

@@ -121,6 +121,7 @@ class Trainer {
   void log(TrainState&, const Step&);
   bool evaluate_and_judge(TrainState&);  // returns true if this is the best so far
   void save(TrainState&);
+  void finish_saving();
   Ending steps(TrainState&);  // runs all steps
   Communicator& world() const { return p_.context.grid ? p_.context.grid->world() : p_.comm; }
   void begin_audits(const TrainState&);

@@ -1,4 +1,6 @@
 // What the Trainer does for safety: checkpoints, and audits of what ranks must hold equally.
+#include <exception>
+
 #include "engine/train/trainer.h"
 
 namespace ft {
@@ -18,6 +20,16 @@ void Trainer::save(TrainState& state) {
     });
   });
   saved_step_ = state.step;
+}
+
+// Before an error that all ranks throw: waits for the last checkpoint. If it could not be written, warns, so
+// that the run ends with the error.
+void Trainer::finish_saving() {
+  try {
+    saving_.finish();
+  } catch (const std::exception& e) {
+    p_.report.warning(e.what());
+  }
 }
 
 // Audits the state at the start too, so that a rank that read other bits is found before the first step.
@@ -49,7 +61,7 @@ void Trainer::audit(const TrainState& state, const Step& s) {
   try {
     audit_->check(state.step, position, !s.own);
   } catch (const UserError& e) {
-    if (e.code == Exit::corruption) saving_.finish();  // all ranks are here
+    if (e.code == Exit::corruption) finish_saving();  // all ranks are here
     throw;
   }
 }
