@@ -63,6 +63,7 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
       add_rewarding(request);
     }
   }
+  request.saves_beside = config.checkpointing.async_save.value_or(false);  // leaves less for activations
   request.recompute =
       fewest_recomputed(built.model(), request, recompute_range(config, built.model(), request), room.there);
   request.saves_beside = saves_beside(config, built.model(), request, room.there, room.host);
@@ -116,10 +117,6 @@ std::int64_t most_steps(std::int64_t most, const Holds& holds) {
   }
   return low;
 }
-
-}  // namespace
-
-namespace {
 
 // Returns the host memory of each rank of a machine with GPUs; 0: the device's memory is the host's, or the
 // system does not say.

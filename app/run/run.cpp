@@ -139,6 +139,7 @@ PlanRequest& Run::request() {
     request_->states = no_states;
   } else {
     request_->driver = driver_memory(ops());
+    request_->saves_beside = config.checkpointing.async_save.value_or(false);  // leaves less for activations
     request_->recompute = choose_recomputed(config, built.model(), *request_, ops(), ranks, comm());
     request_->saves_beside = saves_beside(config, built.model(), *request_, ops(), ranks, comm());
   }
