@@ -73,6 +73,12 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
   return {plan, largest, {plan}};
 }
 
+// Returns true if some stages have memory for a checkpoint's snapshot and others have not.
+bool differ_in_saving(const std::vector<Plan>& stages) {
+  return std::ranges::any_of(
+      stages, [&](const Plan& plan) { return plan.saves_beside != stages.front().saves_beside; });
+}
+
 // Builds the model of each pipeline stage's first rank. No other rank of a stage has more weights.
 std::vector<BuiltModel> build_stages(const RunConfig& config) {
   const GridShape grid = grid_of(config.distributed);
@@ -90,6 +96,11 @@ Planned plan_stages(const RunConfig& config, const std::vector<BuiltModel>& stag
     const Planned one = plan_built(config, stage, data, room, length, costs);
     all.largest = one.largest;
     all.stages.push_back(one.plan);
+  }
+  if (differ_in_saving(all.stages)) {  // no rank saves beside training if one cannot
+    RunConfig waits = config;
+    waits.checkpointing.async_save = false;
+    return plan_stages(waits, stages, data, room, length, costs);
   }
   all.plan = *std::max_element(all.stages.begin(), all.stages.end(),
                                [](const Plan& a, const Plan& b) { return a.memory.total < b.memory.total; });

@@ -178,8 +178,8 @@ std::string as_text(const PlanTable& t) {
           " FLOP, ", show::count(t.accumulation), t.accumulation == 1 ? " micro-batch" : " micro-batches",
           " of at most ", show::plural(t.mine().planned.largest.all_tokens(), "token"), ranks_text(t), "\n");
   if (t.waits_for_checkpoints)
-    text += str("checkpoints: training waits for them; to write them beside it, a snapshot needs ",
-                show::memory(plan.snapshot), " more than there is (checkpointing.async_save)\n");
+    text += str("checkpoints: training waits for them; there is no room for a snapshot of ",
+                show::memory(plan.snapshot), " to write them beside it (checkpointing.async_save)\n");
   if (t.grid.pipeline > 1) text += pipeline_text(t, unit);
   if (t.cost) text += as_text(*t.cost);
   return text;

@@ -110,9 +110,8 @@ std::string on_plain_rows(const RunConfig& config, const BuiltModel& built, cons
 void note_waiting(Run& run, Report& report) {
   const CheckpointingConfig& c = run.config.checkpointing;
   if (c.async_save || c.save_strategy == SaveStrategy::no || run.engine().snapshot) return;
-  report.note(str("training waits while checkpoints are written: to write them beside it, a snapshot needs ",
-                  show::memory(run.count().snapshot),
-                  " more memory than there is (checkpointing.async_save)"));
+  report.note(str("training waits while checkpoints are written: there is no room for a snapshot of ",
+                  show::memory(run.count().snapshot), " to write them beside it (checkpointing.async_save)"));
 }
 
 // Notes that a short run ends before its first evaluation or its first checkpoint.
