@@ -53,7 +53,8 @@ TEST_P(Beside, HasTheBytesOfWaiting) {
       EXPECT_EQ(row.step, static_cast<std::int64_t>(i) + 1);
       EXPECT_EQ(row.folder, checkpoint_path(beside.path(), row.step));
       ASSERT_TRUE(row.waited.has_value());
-      EXPECT_LE(*row.waited, row.seconds + 60);
+      EXPECT_GT(*row.waited, 0);
+      EXPECT_GT(row.seconds, 0);
       EXPECT_FALSE(usual.ranks[0].heard.saves[i].waited.has_value());
     }
   }

@@ -203,6 +203,7 @@ TEST_F(RunInTrouble, AListComparesSizesAndAConversionHashes) {
   EXPECT_FALSE(fs::exists(w / "damaged"));
   ASSERT_EQ(w.run({"checkpoint", "convert", "out", "--output", "older"}), 0) << w.says();
   EXPECT_TRUE(says("out/checkpoint-2 -> older")) << w.says();
+  EXPECT_TRUE(says("is damaged: its SHA-256 is not the manifest's")) << w.says();  // of the newest
   EXPECT_EQ(w.run({"checkpoint", "convert", "model", "--output", "none"}), 4);
 }
 
