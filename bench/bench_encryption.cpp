@@ -1,6 +1,6 @@
-// Measures distributed.encryption: two ranks, threads of this process, gather a tensor over loopback.
-// Markdown on standard output: bytes that a rank sends a second, the best of the repeats, and processor time
-// of both ranks, kernel included, which other work on the machine hardly changes.
+// Measures distributed.encryption: two ranks, threads of this process, gather a tensor over loopback. Prints
+// Markdown: bytes per second that a rank sends, best of the repeats, and processor time of both ranks
+// including the kernel, which other work on the machine hardly changes.
 #include <sys/resource.h>
 
 #include <algorithm>

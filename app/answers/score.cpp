@@ -33,7 +33,7 @@ struct Scored {
   struct Text {
     std::size_t row;
     ScoredText text;
-    std::vector<std::size_t> words{};  // of words with classes: the first token of each
+    std::vector<std::size_t> words{};  // index of each word's first token, if words have classes
   };
   std::vector<Json> rows;
   std::vector<Text> texts;

@@ -57,7 +57,7 @@ class TextModel::Kept final : public Objective, private RowLoss {
   void forward_backward(const Pass&, const Batch&, Tensor, float) override {
     throw InternalError("only values are computed");
   }
-  std::vector<float> values;  // of the last batch
+  std::vector<float> values;  // values of the last batch
 
  private:
   void weigh(Ctx& c, const RowValues& v, Tensor) override { values = download(c, v.values); }

@@ -10,7 +10,7 @@
 
 namespace ft {
 
-// Returns a configuration for a model that scores or embeds texts: of the objective that trained it, or a
+// Returns a configuration for a model that scores or embeds texts, with the objective that trained it, or a
 // reward model's. adapter "": none. dtype: float32, bfloat16, float16. overrides: settings, already checked.
 RunConfig text_model_config(const std::string& model, const std::string& adapter, const std::string& dtype,
                             const std::vector<std::string>& overrides, const std::string& command);
@@ -25,8 +25,8 @@ class TextModel {
   const BuiltModel& built() const { return run_.built; }
   // Adds a text to a batch, with the targets whose values the objective reads.
   void add(Batch&, std::span<const std::int32_t> ids) const;
-  // Plans the memory of batches of these shapes and takes it, once. Throws UserError (memory) if there is
-  // less.
+  // Plans and takes the memory for batches of these shapes; call it once. Throws UserError (memory) if there
+  // is not enough.
   void start(const std::vector<BatchShape>&);
   // Returns the values of a batch's targets, one target's after another's: scores, or states.
   std::vector<float> values(const Batch&);

@@ -225,8 +225,8 @@ void require_own_weights(const BuiltModel& b) {
                           "target_modules"));
 }
 
-// Makes an adapter one of PEFT's models without a head. Throws UserError if it changes the base, whose names
-// PEFT then writes in another way.
+// Sets PEFT's task type of models without a head. Throws UserError if the adapter's start changes the base:
+// PEFT writes such a base under other names.
 void embed_with(lora::LoraConfig& c) {
   if (lora::start_of(c.init_lora_weights).value().changes_base())
     throw UserError(Exit::config,
@@ -235,7 +235,7 @@ void embed_with(lora::LoraConfig& c) {
   c.task_type = "FEATURE_EXTRACTION";
 }
 
-// Makes the adapter of PEFT's type for the objective's model: with the head trained whole if it gives scores.
+// Sets PEFT's task type for the objective. A head that gives scores is trained in full.
 void choose_task(BuiltModel& b) {
   if (b.objective.type == &objectives::kEmbed)
     embed_with(b.lora_config);

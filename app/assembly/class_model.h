@@ -1,4 +1,4 @@
-// Models whose head gives classes, or nothing but states: transformers' *ForSequenceClassification,
+// Models whose head gives classes, and models without a head: transformers' *ForSequenceClassification,
 // *ForTokenClassification and *Model.
 #pragma once
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace ft {
 
-// Replaces the head by the objective's: scores of answers, of classes, or normed states. Throws UserError
-// (config) if transformers has no such model of this family.
+// Replaces the head by the objective's: scores of answers, scores of classes, or normed states. Throws
+// UserError (config) if transformers has no such model of this family.
 void replace_head(MadeModel&, const ObjectiveConfig&, const std::string& config_json);
 
 // Returns config.json, given as text, changed to the objective's model.

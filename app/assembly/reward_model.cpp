@@ -31,7 +31,7 @@ std::optional<std::int32_t> token(const Json& config, const char* key) {
 std::string model_stem(const ModelInfo& info) {
   const std::string& name = info.architecture;
   const std::string stem = name.substr(0, std::min(name.find("For"), name.find("LMHead")));
-  // The name without "Text" is that of the model with images.
+  // The name without "Text" belongs to the model with images.
   return stem.starts_with("Qwen3_5") || stem == "Gemma3" ? stem + "Text" : stem;
 }
 

@@ -12,10 +12,10 @@ namespace ft {
 // Replaces the head by one that gives scores, by default one. Throws UserError (config) if transformers has
 // no such model.
 void make_reward_model(MadeModel&, std::int64_t scores = 1);
-// Returns the beginning of the names of transformers' classes for the model: Llama.
+// Returns the stem of the names of transformers' classes for the model, such as Llama.
 std::string model_stem(const ModelInfo&);
-// Makes an adapter train the full weight of the score, as PEFT's task type does. Removes PEFT's other name of
-// it, which the model does not have. head: the linear.
+// Makes an adapter train the full weight of the score, as PEFT's task type does. Removes PEFT's other name
+// for this weight, which the model does not have. head: the linear.
 void train_score(lora::LoraConfig&, const std::string& head = "score",
                  const std::string& task_type = "SEQ_CLS");
 

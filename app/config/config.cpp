@@ -284,8 +284,8 @@ ReportedConfig checked(const SettingsText& given_tree, const std::filesystem::pa
   return {std::move(config), std::move(report)};
 }
 
-// Fetches what the run names only if no check refuses it. Then reads the settings again, since some of them
-// follow from the model.
+// Fetches the models and data that the run names, but only if no check refuses the run. Then reads the
+// settings again, since some follow from the model.
 ReportedConfig reported(const SettingsText& tree, const std::filesystem::path& folder, StepRanks size) {
   ReportedConfig given = checked(tree, folder, size);
   const bool fetched = given.config.model.download && fetch_missing_ids(given.config);

@@ -56,8 +56,8 @@ void take_labels(ClassifySettings& c, const Json& config) {
   c.problem_type = all.problem;
 }
 
-// Reads sentence-transformers' files of a folder: pooling, for which its old versions have a key for each
-// mode, length of texts and modules.
+// Reads pooling, length of texts and modules from sentence-transformers' files in a folder. Files of old
+// versions have a key for each mode of pooling.
 void take_sentence_settings(RunConfig& c, const std::string& folder) {
   const std::string pooling = join_path(join_path(folder, kPoolingFolder), "config.json"),
                     modules = join_path(folder, kSentenceModules);

@@ -4,13 +4,13 @@
 
 namespace ft {
 
-// Completes what the run leaves out of objective.task_type, problem_type, num_labels and id2label by
-// config.json, and objective.pooling_mode by sentence-transformers' 1_Pooling/config.json. Does nothing if
-// the model is not there yet. Throws UserError (config) if settings contradict each other.
+// Completes settings that the run leaves out: objective.task_type, problem_type, num_labels and id2label from
+// config.json, objective.pooling_mode from sentence-transformers' 1_Pooling/config.json. Does nothing if the
+// model does not exist yet. Throws UserError (config) if settings contradict each other.
 void take_head_settings(RunConfig&);
 
-// The objective that trained a model, or an adapter of it (""; none), if it scores or embeds texts: by the
-// run.json beside it, else by its files. Empty: it writes texts.
+// Returns the objective that trained a model, or its adapter ("": none), if the result scores or embeds
+// texts: from the run.json beside it, else from its files. Empty: it writes texts.
 std::optional<ObjectiveConfig> trained_objective(const std::string& model, const std::string& adapter);
 
 // Names of sentence-transformers' files in a model's folder.

@@ -16,7 +16,7 @@
 namespace ft {
 namespace {
 
-// Reads the run's settings; nothing without --config.
+// Returns the run's settings; empty without --config.
 std::optional<RunConfig> config_of(const DoctorArgs& args) {
   if (!args.config.empty()) return load_config(args.config, args.overrides);
   if (!args.overrides.empty()) throw UserError(Exit::config, "ft doctor: settings need --config FILE");

@@ -184,7 +184,7 @@ Finding hub_library() {
   }
 }
 
-// Tries what distributed.encryption offers, within this machine.
+// Measures auth and tls of distributed.encryption within this machine.
 Finding encryption() {
   const auto speed = [](Encryption e) { return show::digits(try_seal(e) / 1e9) + " GB/s"; };
   try {

@@ -48,7 +48,7 @@ class Merger {
   const BuiltModel& built_;
   std::unique_ptr<Ops> ops_;
   bool unties_ = false, own_head_ = false;  // own_head_: the model has a separate head matrix
-  std::map<std::string, const lora::LoraAdapter*> adapters_;     // by the name of the weight that they change
+  std::map<std::string, const lora::LoraAdapter*> adapters_;     // by the changed weight's name
   std::multimap<std::string, const lora::ExpertPart*> experts_;  // a stack has a part for each expert
   const lora::ExpertsLora* held_ = nullptr;                      // the experts whose adapter is in a_ and b_
   std::set<std::string> inputs_first_;

@@ -194,7 +194,7 @@ class WholeModelFiles final : public ModelFiles {
     built_.model().visit(each);
     return file_stacks(specs, built_.made.info);
   }
-  // Copies the parameters that no training changes, which the store does not write.
+  // Copies constant parameters, which the store does not write.
   void copy_constants(const std::string& folder) const {
     std::vector<const Parameter*> constants;
     EachParameter each([&](Parameter& p) {

@@ -59,7 +59,7 @@ void move(const fs::path& file, const fs::path& to) {
 void sync_all(const fs::path& path) {
   const auto sync = [](const fs::path& file) {
     const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return;  // a link, or a file that its owner may not read: its name is in the folder
+    if (fd < 0) return;  // a link, or an unreadable file: syncing the folder keeps its name
     ::fsync(fd);         // refused for pipes and the like
     ::close(fd);
   };

@@ -9,9 +9,9 @@
 
 namespace ft {
 
-// Moves the files of a complete result into a folder that has a name already. A killed command or a cut of
-// the power leaves no mix of two results that loads: the configuration of an old one goes first, and the new
-// one comes last. Throws UserError (storage).
+// Moves the files of a complete result into an existing folder. A killed command or a power cut leaves no mix
+// of two results that loads: the old configuration is removed first, and the new one is moved last. Throws
+// UserError (storage).
 void move_result(const std::string& from, const std::string& to);
 
 class OutputFolder {

@@ -19,7 +19,7 @@ Json module_json(int index, const char* folder, const char* type) {
           {"type", str("sentence_transformers.models.", type)}};
 }
 
-// Keys of every version's reader: those before 4 have one for each mode.
+// Returns keys for readers of every version: versions before 4 read a key for each mode.
 Json pooling_json(std::int64_t width, PoolingMode mode) {
   return {{"word_embedding_dimension", width},
           {"pooling_mode_cls_token", false},

@@ -1,4 +1,4 @@
-// The files beside a model's by which sentence-transformers makes embeddings: modules.json and its folders.
+// The files that make a model's folder one of sentence-transformers: modules.json and its folders.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -10,7 +10,7 @@ namespace ft {
 // Writes them if the model embeds texts.
 void write_sentence_files(const std::string& folder, const BuiltModel&);
 
-// True for such a file, or folder, in a model's folder.
+// True for one of these files or folders.
 bool is_sentence_file(const std::filesystem::path&);
 
 }  // namespace ft

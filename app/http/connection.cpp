@@ -118,7 +118,7 @@ std::ptrdiff_t Connection::write(const char* from, std::size_t size) {
 }
 
 bool Connection::gone() const {
-  if (tls_) {  // TLS's own words may wait before the end
+  if (tls_) {  // messages of TLS itself may precede the end
     pollfd p{socket_, POLLRDHUP, 0};
     return poll(&p, 1, 0) > 0;
   }

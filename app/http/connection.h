@@ -1,5 +1,5 @@
-// A client's TCP connection, over TLS where the server has a certificate, with a limit of time and bytes for
-// each request.
+// A client's TCP connection, over TLS if the server has a certificate, with limits of time and bytes for each
+// request.
 #pragma once
 #include <array>
 #include <atomic>
@@ -24,7 +24,8 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Makes the TLS connection. Returns false if the client does not; one that speaks plain HTTP is told so.
+  // Makes the TLS connection. Returns false if the client makes none; answers a client of plain HTTP with an
+  // error.
   bool greet();
   // Waits for the first byte of the next request. Returns false if there is none.
   bool wait_for_request();

@@ -63,8 +63,8 @@ class HttpServer {
 struct CertificateFiles {
   std::string certificate, key;
 };
-// Returns the settings of HTTPS, or nothing for plain HTTP. Throws UserError (config) if one of the files is
-// missing or wrong.
+// Returns the settings of HTTPS; empty: plain HTTP. Throws UserError (config) if one of the files is missing
+// or wrong.
 std::optional<TlsContext> https_of(const CertificateFiles&);
 
 }  // namespace ft

@@ -89,7 +89,7 @@ void check_merged(const MergeArgs& args, const std::string& folder, const BuiltM
                         d.largest));
 }
 
-// Returns the merged tensor, whose parts may be the matrices of several experts; then in `values`.
+// Returns the merged tensor. Several parts, matrices of experts, are joined in `values`.
 Tensor merged(Merger& merger, const std::vector<TensorSpec>& parts, std::vector<float>& values) {
   if (parts.size() == 1) return merger(parts[0]);
   values.clear();

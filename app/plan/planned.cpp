@@ -129,8 +129,8 @@ std::int64_t most_steps(std::int64_t most, const Holds& holds) {
   return low;
 }
 
-// Returns the host memory of each rank of a machine with GPUs; 0: the device's memory is the host's, or the
-// system does not say.
+// Returns the host memory for each rank of a machine with GPUs; 0: the device is the CPU, or the system does
+// not tell.
 std::int64_t host_memory_of(const Ops& ops, int ranks) {
   const std::int64_t free = cpu::available_memory();
   const bool one = ops.device().kind == Device::Kind::cpu;

@@ -22,10 +22,11 @@ struct Room {
   std::int64_t host = 0;       // for a GPU: host memory that a rank may take; 0: unknown
 };
 
-// Returns true if checkpoints are written beside training: checkpointing.async_save, or, if it is null, true
-// if a rank's memory of the device (`there`; 0: no) and of a GPU's host (`host`; 0: unknown, yes) has room.
+// Returns true if a run with an optimizer writes checkpoints beside training: checkpointing.async_save if it
+// is set; else true if checkpoints are saved and a snapshot fits a rank's device memory (`there`; 0: it does
+// not fit) and, on a GPU, its host memory (`host`; 0: unknown, it fits).
 bool saves_beside(const RunConfig&, Model&, PlanRequest, std::int64_t there, std::int64_t host);
-// Returns the same answer on all ranks of a run: true if all of them have the memory.
+// Returns the same on all ranks of a run: true if every rank has the memory.
 bool saves_beside(const RunConfig&, Model&, const PlanRequest&, const Ops&, const Ranks&, Communicator&);
 
 // Returns the device memory of its driver, kernels that it will load later included.

@@ -44,8 +44,7 @@ int landlock_version() {
   return version < 0 ? 0 : static_cast<int>(version);
 }
 
-// Returns all rights about files that a version of Landlock knows, so that it refuses all that no rule
-// grants.
+// Returns all rights to files that a version of Landlock knows. It refuses each of them that no rule grants.
 std::uint64_t rights_of(int version) {
   constexpr std::uint64_t kFirst = (std::uint64_t{LANDLOCK_ACCESS_FS_MAKE_SYM} << 1) - 1;
   constexpr std::uint64_t kRefer = std::uint64_t{1} << 13, kTruncate = std::uint64_t{1} << 14;
@@ -67,7 +66,7 @@ class Ruleset {
   Ruleset(const Ruleset&) = delete;
   Ruleset& operator=(const Ruleset&) = delete;
 
-  // Allows to read a file, or what is below a folder. A link stands for its target.
+  // Allows reading a file, or a folder and all files below it. A link stands for its target.
   void allow(const std::string& path) const {
     const int file = ::open(path.c_str(), O_PATH | O_CLOEXEC);
     struct stat info {};
@@ -93,7 +92,7 @@ class Ruleset {
 };
 
 constexpr std::array kAlways{
-    // what is open
+    // open files and sockets
     SYS_read, SYS_readv, SYS_pread64, SYS_write, SYS_writev, SYS_lseek, SYS_fstat, SYS_newfstatat, SYS_close,
     SYS_fcntl, SYS_flock, SYS_poll, SYS_ppoll, SYS_select, SYS_pselect6, SYS_eventfd2,
     // connections
@@ -110,7 +109,7 @@ constexpr std::array kAlways{
     SYS_clock_gettime, SYS_clock_getres, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_time,
     SYS_getrandom, SYS_sysinfo, SYS_uname, SYS_getrusage};
 
-// Landlock limits what these open.
+// Landlock limits the files that these calls open.
 constexpr std::array kReading{
     SYS_open,       SYS_openat,   SYS_stat,       SYS_lstat,      SYS_statx,  SYS_access,   SYS_faccessat,
     SYS_faccessat2, SYS_readlink, SYS_readlinkat, SYS_getdents64, SYS_getcwd, SYS_statfs,   SYS_fstatfs,
@@ -200,7 +199,7 @@ void confine_files(const std::vector<std::string>& readable, const std::vector<s
 void confine_calls(AllowedCalls calls) {
   Filter filter;
   filter.allow(kAlways);
-  // glibc then uses clone, whose flags the filter can see.
+  // Makes glibc use clone, whose flags the filter can see.
   filter.refuse_as_missing(SYS_clone3);
   constexpr std::array kThreads{std::uint32_t{CLONE_THREAD}};
   filter.allow_if(SYS_clone, 0, CLONE_THREAD, kThreads);

@@ -86,10 +86,10 @@ std::string hash_of(RunConfig config) {
   return sha256(effective_config(config));
 }
 
-// Throws UserError (config) if the token is none that only this job's ranks can know. Without ft launch it is
-// the user's; the number of a job, which other launchers give, is no secret.
+// Throws UserError (config) if the token is too short to be a secret of this job's ranks. Without ft launch
+// the user sets it: the job numbers of other launchers are not secret.
 void require_secret(Encryption encryption, const std::string& token) {
-  constexpr std::size_t kLeast = 16;  // characters: guesses can be tried against a recorded handshake
+  constexpr std::size_t kLeast = 16;  // characters, since a recorded handshake lets anybody try guesses
   if (encryption == Encryption::none || token.size() >= kLeast) return;
   throw UserError(
       Exit::config,

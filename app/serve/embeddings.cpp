@@ -125,7 +125,7 @@ class EmbeddingApi {
       if (!ask.base64 && *format != "float") Fields::refuse("encoding_format", "is float or base64");
     }
     ask.dimensions = f.integer("dimensions", 1, model_.built().model().vocab_size()).value_or(0);
-    f.find("user");  // means nothing here
+    f.find("user");  // accepted and ignored, as it changes no result
     const Json* input = f.find("input");
     f.refuse_unknown();
     if (!input) Fields::refuse("input", "is missing");
@@ -159,7 +159,8 @@ class EmbeddingApi {
     return ids;
   }
 
-  // Cuts a vector to the dimensions that are asked for; it has the same length again.
+  // Cuts a vector to the requested dimensions, and normalises it again if the model's embeddings are
+  // normalised.
   Json shown(std::vector<float> v, const EmbeddingAsk& ask) const {
     if (ask.dimensions > 0 && ask.dimensions < std::ssize(v)) {
       v.resize(static_cast<std::size_t>(ask.dimensions));

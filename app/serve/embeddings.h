@@ -1,4 +1,4 @@
-// A server of embeddings: POST /v1/embeddings, as OpenAI's API.
+// A server of embeddings: POST /v1/embeddings, as in OpenAI's API.
 #pragma once
 #include "app/serve/serve.h"
 

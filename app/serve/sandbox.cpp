@@ -30,8 +30,8 @@ void check(const ServeArgs& args) {
             "--to hf"));
 }
 
-// Returns the files of the system that a program reads when it starts: libraries and their list, names of
-// hosts, the time zone, and facts about the machine.
+// Returns the system's files that a starting program reads: libraries and their list, host names, the time
+// zone, and facts about the machine.
 std::vector<std::string> system_files() {
   return {"/lib",
           "/lib64",

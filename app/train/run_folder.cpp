@@ -223,7 +223,7 @@ std::string RunFolder::create(const DiskNeeds& needs, Written written, const dee
   return note;
 }
 
-// True if the run goes on from a checkpoint of its own folder.
+// True if the run resumes from a checkpoint in its own folder.
 bool RunFolder::goes_on_here() const {
   return checkpoint() && !replaces_ && same_place(folder_of(without_slash(checkpoint()->path)), folder_);
 }

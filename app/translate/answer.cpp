@@ -36,8 +36,8 @@ std::string checked_text(const Draft& draft) {
   return json_text(config);
 }
 
-// Returns the reason in "run.json:3: training.optim: REASON", one of the lines of a message; "": there is
-// none. An element's reason is that of its list: objective.loss_type.0.
+// Returns REASON from a line "run.json:3: training.optim: REASON" of a message; "" if `path` has none. The
+// reason for an element, such as objective.loss_type.0, counts for its list.
 std::string reason_for(const std::string& path, const std::string& message) {
   const std::string marked = " " + path;
   for (std::size_t at = message.find(marked); at != message.npos; at = message.find(marked, at + 1)) {

@@ -1,4 +1,4 @@
-// The end of a translation: settings that ft refuses, the device, and what is printed.
+// The end of a translation: refused settings, the device, and the printed rows.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,16 +7,16 @@
 
 namespace ft::translate {
 
-// The name of a run's file that is not written here.
+// The name of a run's file in messages and commands if the translation is not written to a file.
 inline constexpr const char* kFile = "run.json";
 
-// Chooses the device, if nothing has chosen the CPU. The translated programs use GPUs if there are any.
+// Chooses the device unless the CPU is chosen already. The translated programs use GPUs if there are any.
 // `always` warns of a machine without a GPU also if nothing is launched.
 void choose_device(Draft&, bool always);
 // Removes sections without settings.
 void tidy(Draft&);
 
-// Checks the settings as ft reads them. Throws UserError (config) that names the flags that set them.
+// Checks the settings as ft reads them. Throws UserError (config) and names the flags that set a wrong one.
 void check_settings(const Draft&);
 // Removes settings that ft's reader refuses, and rejects their keys. Throws UserError (config) for a
 // mistake that no key explains.

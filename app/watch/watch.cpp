@@ -23,7 +23,7 @@ HttpReply text_reply(int status, const std::string& text) {
       .status = status, .body = text + "\n", .type = "text/plain; charset=utf-8", .headers = {}, .next = {}};
 }
 
-// Browsers ask for the key as a password.
+// Makes browsers ask for the key as a password.
 HttpReply ask_for_key() {
   HttpReply reply =
       text_reply(401, str("this page needs the key of --api-key-file: as the password of the user ",

@@ -29,7 +29,7 @@ struct BatcherOptions {
   std::int32_t pad_id = 0;
   Seq2Seq seq2seq = {};        // for data of encoder-decoders
   AnswerTargets answers = {};  // for objectives that compare answers
-  // Classifications: the padding token, before which a text's last token has the label; empty: tokens have
+  // Classifications: the padding token. A text's last token before padding has the label; empty: tokens have
   // classes.
   std::optional<std::int32_t> padding = {};
   TextTargets texts = TextTargets::last;

@@ -7,11 +7,11 @@
 
 namespace ft {
 
-// Adds a row. padding: the only target is the sequence's last other token, whose labels are Batch::labels;
-// its first token if all are padding. Empty: each token with a class is a target.
+// Adds a row, its labels to Batch::labels. padding: the only target is the sequence's last token that is not
+// padding, or its first token if all are. Empty: each token with a class is a target.
 void add_classified(Batch&, const Dataset&, std::int64_t sample, std::optional<std::int32_t> padding);
 
-// Adds a sequence without labels, with the same targets; of tokens: all are targets.
+// Adds a sequence without labels. Its targets are the same; padding empty: all tokens.
 void add_unlabelled(Batch&, std::span<const std::int32_t> ids, std::optional<std::int32_t> padding);
 
 }  // namespace ft

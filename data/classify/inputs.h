@@ -1,4 +1,4 @@
-// Inputs of classifications and embeddings: a text, two texts one behind the other, tokens, or words.
+// Inputs of classifications and embeddings: a text, two texts one after the other, tokens, or words.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ namespace ft {
 
 class TextInputs {
  public:
-  // Names of the columns: text, text_pair, input_ids, tokens, as dataset.columns may rename them.
+  // Takes the names of the columns text, text_pair, input_ids and tokens, which dataset.columns may change.
   explicit TextInputs(const FormatContext&);
 
   // Returns the row's tokens: input_ids unchanged, or its text and, if there is one, its text_pair, each with

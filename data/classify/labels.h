@@ -11,8 +11,8 @@ namespace ft {
 class LabelReader {
  public:
   explicit LabelReader(const WantedLabels& labels) : labels_(labels) {}
-  // Reads the label of a text: a class, as its name or its number; or a list of numbers, one for each label,
-  // or of the names of those that apply. Throws UserError (input), which names the field.
+  // Reads the label of a text: the name or number of a class; or a list, of a number for each label or of the
+  // names of the labels that apply. Throws UserError (input) and names the field.
   std::vector<float> text(const Json& label, const std::string& field, const Place& at) const;
   // Reads a token's class, or kIgnored (-100, or null).
   std::int32_t token(const Json& label, const std::string& field, const Place& at) const;

@@ -1,5 +1,5 @@
-// Rows with labels of a classification: text (perhaps with text_pair) and label; input_ids and label; and,
-// where each token has a class, tokens (words) and ner_tags, or input_ids and labels.
+// Rows with labels of a classification: text (perhaps with text_pair) and label; input_ids and label; or, if
+// each token has a class, tokens (words) and ner_tags, or input_ids and labels.
 #include <nlohmann/json.hpp>
 
 #include "data/classify/inputs.h"
@@ -38,7 +38,7 @@ class ClassifiedRows : public Format {
     return *found;
   }
 
-  // Reads a list with an element for each of `n` things.
+  // Reads a list that must have `n` elements.
   static const Json& list(const Json& row, const std::string& name, std::size_t n, const char* things,
                           const Place& at) {
     const Json& all = field(row, name, at);
@@ -56,7 +56,7 @@ class ClassifiedRows : public Format {
     return s;
   }
 
-  // A word's class is that of its first token, as in transformers' run_ner.py; the others have none.
+  // A word's first token gets its class, as in transformers' run_ner.py; its other tokens get none.
   Sample words(const Json& row, const Place& at) const {
     TextInputs::Words read = inputs_.words(row, at);
     const std::string& name = row.contains(tags_) ? tags_ : token_labels_;

@@ -7,7 +7,7 @@ namespace {
 
 std::int32_t count(const auto& list) { return static_cast<std::int32_t>(list.size()); }
 
-// Calls f(begin, end) for each text: labels hold the number of a token's text.
+// Calls f(begin, end) for each text. numbers: by token, the number of its text.
 void each_text(std::span<const std::int32_t> numbers, const auto& f) {
   for (std::size_t begin = 0, end = 0; begin < numbers.size(); begin = end) {
     while (end < numbers.size() && numbers[end] == numbers[begin]) ++end;

@@ -7,7 +7,7 @@
 
 namespace ft {
 
-// Targets of a text: its last token, or all, whose states' mean is its embedding.
+// Targets of a text: its last token, or all tokens. The mean of their states is the embedding.
 enum class TextTargets : bool { last, all };
 
 // Adds a row: an anchor, its positive and its negatives.

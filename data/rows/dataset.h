@@ -34,7 +34,8 @@ constexpr auto words(Written) {
 // classification; or an anchor with texts that belong to it or do not.
 enum class RowKind : std::uint8_t { example, pair, labelled, rollout, prompt, classified, texts };
 
-// Labels of a classification. A row has one class; or 0 to 1 for each label; or a number for each label.
+// Labels of a classification. A row has one class; or a number from 0 to 1 for each label; or any number for
+// each label.
 enum class LabelKind : std::uint8_t { one_class, several, numbers };
 struct WantedLabels {
   std::vector<std::string> names{};  // of the labels, in the order of their ids
