@@ -28,7 +28,8 @@ struct Compared {
   std::int64_t uses = 0;
   bool used_again = false;
   std::vector<double> figures;
-  // Texts to embed, (rows + 1): a row's first sequence, its anchor; its positive and its negatives follow.
+  // Texts to embed, (rows + 1): the index of each row's first sequence, its anchor. The positive and the
+  // negatives follow it.
   std::vector<std::int32_t> first_text;
   // PPO, (targets): a token's advantage, the critic's value, and the return that the value should have been.
   std::vector<float> advantages, values, returns;
@@ -55,12 +56,12 @@ struct Batch {
   // (sequences + 1). A row is in one sequence or in two. Empty: no rows are shared.
   std::vector<std::int32_t> whole_rows, whole_starts;
 
-  // For one rank's part of a micro-batch (nn/sequence_part.h): the number of positions in the complete
+  // For one rank's part of a micro-batch (parallel/sequence_part.h): the number of positions in the complete
   // micro-batch, which may decide how positions are encoded. `starts` is then the complete micro-batch's. 0:
   // not a part.
   std::int64_t length = 0;
 
-  // Classification: the labels of each target, one after another: a class, or a number for each label.
+  // Classifications: each target's label, one after another: a class, or a number for each label.
   std::vector<float> labels;
 
   Compared compared;  // without rows: nothing is compared

@@ -7,7 +7,7 @@
 
 namespace ft {
 
-// The type is written out: name_of(f32) below makes the compiler ask for it before the function's end.
+// Names its return type, since name_of(f32) below looks for it before the function's end.
 constexpr std::array<Word<DType>, 6> words(DType) {
   using enum DType;
   return to_words<DType>({{f32, name_of(f32)},

@@ -22,7 +22,7 @@ enum class Exit : int {
   hang = 9,        // another rank does not answer
   hardware = 10,
   mismatch = 11,    // authentication or version
-  corruption = 12,  // ranks hold different bits of what must be equal
+  corruption = 12,  // ranks differ in bits that must be equal
   preempted = 75,   // stopped by a signal with a checkpoint saved
 };
 

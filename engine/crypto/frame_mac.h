@@ -1,5 +1,6 @@
-// Authentication of numbered frames: GMAC (NIST SP 800-38D), AES-128-GCM without a text to encrypt. A frame's
-// number is its nonce, so that a frame that is repeated, dropped or moved has another code. By OpenSSL.
+// Authentication of numbered frames by OpenSSL: GMAC (NIST SP 800-38D), AES-128-GCM without a text to
+// encrypt. The frame's number is the nonce, so that a repeated, dropped or moved frame does not match its
+// code.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -14,7 +15,7 @@ class FrameMac {
   using Key = std::array<std::byte, 16>;
   using Tag = std::array<std::byte, 16>;
 
-  // A key must be used by one sender only, and for one frame of each number.
+  // A key belongs to one sender, and serves for each number once.
   explicit FrameMac(const Key&);
   FrameMac(FrameMac&&) noexcept;
   FrameMac& operator=(FrameMac&&) noexcept;

@@ -19,7 +19,7 @@ constexpr const char* kIdentity = "ft";
 
 void require_done(bool done) { require(done, "TLS of OpenSSL's"); }
 
-// Returns the first error in OpenSSL's queue, which it empties.
+// Returns the first error in OpenSSL's queue, and empties the queue.
 std::string first_error() {
   const unsigned long code = ERR_peek_error();
   ERR_clear_error();
@@ -58,7 +58,7 @@ TlsConnection::Parts& parts_of(SSL* ssl) {
   return *static_cast<TlsConnection::Parts*>(SSL_get_app_data(ssl));
 }
 
-// The socket as OpenSSL sees it; its own functions would raise SIGPIPE.
+// Functions that OpenSSL calls for the socket. Its default ones would raise SIGPIPE.
 int write_socket(BIO* bio, const char* from, int bytes) {
   TlsConnection::Parts& parts = parts_of(bio);
   BIO_clear_retry_flags(bio);
@@ -90,7 +90,7 @@ const BIO_METHOD* socket_method() {
   return method.get();
 }
 
-// Returns the session that stands for the connection's key.
+// Returns a session made from the connection's key.
 SSL_SESSION* session_of_key(SSL* ssl) {
   const TlsKey& key = parts_of(ssl).key;
   SSL_SESSION* session = SSL_SESSION_new();
@@ -115,7 +115,7 @@ int find_key(SSL* ssl, const unsigned char*, std::size_t, SSL_SESSION** session)
   return 1;
 }
 
-// OpenSSL asks for the password of an encrypted key, by default at the terminal.
+// Refuses to give OpenSSL the password of an encrypted key. By default OpenSSL asks at the terminal.
 int no_password(char*, int, int, void* asked) {
   *static_cast<bool*>(asked) = true;
   return 0;
@@ -193,7 +193,7 @@ TlsConnection TlsConnection::connecting(const TlsContext& c, int socket, const T
                                         std::int64_t records) {
   TlsConnection t(std::make_unique<Parts>(c, socket, key, records));
   t.parts_->by_key = true;
-  // No certificate is trusted here, so that none stands for the key.
+  // Trusts no certificate, so that none can replace the key.
   SSL_set_verify(t.parts_->own.get(), SSL_VERIFY_PEER, nullptr);
   SSL_set_connect_state(t.parts_->own.get());
   return t;

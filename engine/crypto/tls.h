@@ -1,6 +1,6 @@
-// TLS over a socket that does not block, by OpenSSL. Either both ends have a secret key, which no one else
-// has (TLS 1.3 with a pre-shared key, RFC 8446, and a Diffie-Hellman exchange, so that a key that leaks later
-// does not open what was recorded), or the listening end has a certificate (TLS 1.2 or 1.3).
+// TLS over a nonblocking socket, by OpenSSL. Either both ends share a secret key, or the listening end has a
+// certificate (TLS 1.2 or 1.3). A key is used as a pre-shared key of TLS 1.3 (RFC 8446) with a Diffie-Hellman
+// exchange, so that a key that leaks later does not open recorded traffic.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -17,9 +17,9 @@ using TlsKey = std::array<std::byte, 32>;
 class TlsContext {
  public:
   static TlsContext with_key();
-  // `certificate`: a PEM file of the server's certificate and those between it and its root. `key`: a PEM
-  // file of its private key. Throws UserError (config), which names the file, if one cannot be read, the
-  // certificate has expired, or the key is encrypted or another certificate's.
+  // certificate: a PEM file of the server's certificate and of the certificates between it and its root. key:
+  // a PEM file of its private key. Throws UserError (config) and names the file if one cannot be read, the
+  // certificate has expired, or the key is encrypted or belongs to another certificate.
   static TlsContext of_server(const std::string& certificate, const std::string& key);
 
   struct Parts;
@@ -32,8 +32,8 @@ class TlsContext {
 
 class TlsConnection {
  public:
-  // Full records (16 KiB) that a key may protect; AES-GCM's limit is 2^24.5 (RFC 8446, 5.5). Then the sender
-  // changes its key.
+  // Full records (16 KiB) that a key protects before the sender changes it; AES-GCM's limit is 2^24.5 (RFC
+  // 8446, 5.5).
   static constexpr std::int64_t kRecordsOfKey = std::int64_t{1} << 22;
   // Bytes of a connection and its context: OpenSSL's, rounded up.
   static constexpr std::int64_t kMemory = 64 << 10;
@@ -53,14 +53,14 @@ class TlsConnection {
   Handshake shake();
   std::string problem() const;  // of a failed handshake, for people
 
-  // As send(2) and recv(2) of a socket that does not block; errno is EBADMSG if bytes of the other end were
-  // changed, dropped, repeated or moved, or are no TLS. After EAGAIN, send() has to be called with the same
-  // bytes again; more may follow them.
+  // Work as send(2) and recv(2) of a nonblocking socket. errno is EBADMSG if bytes from the other end were
+  // changed, dropped, repeated or moved, or are not TLS. After EAGAIN, call send() again with the same bytes;
+  // more may follow them.
   std::ptrdiff_t send(const void* from, std::size_t bytes);
   std::ptrdiff_t receive(void* to, std::size_t room);
   bool holds() const;         // true if receive() returns bytes that have already arrived
   void say_goodbye();         // tells the other end that no more follows
-  std::int64_t sent() const;  // bytes that the socket took, of records and handshake
+  std::int64_t sent() const;  // bytes that the socket took, records and handshake
 
   struct Parts;
 

@@ -4,9 +4,8 @@
 
 namespace ft {
 
-// Throws UserError (storage) if a part of `name`, which stands for a file to be written below `folder`, is a
-// symbolic link: what is written would leave the folder. Missing parts are fine. The folder itself may be a
-// link.
+// Throws UserError (storage) if a part of `name`, a file to write below `folder`, is a symbolic link, since
+// the bytes would leave the folder. Parts may be missing. The folder itself may be a link.
 void refuse_links(const std::string& folder, const std::string& name);
 
 }  // namespace ft

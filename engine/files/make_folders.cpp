@@ -19,7 +19,7 @@ void make_folders(const std::string& folder) {
     throw UserError(Exit::storage,
                     str(printable(folder), ": cannot be written: ", system_error_text(problem.value())));
   for (const std::string& made : missing)
-    // A folder that may be written and not be read cannot be synced.
+    // Skips a folder that cannot be read, since it cannot be synced.
     if (const std::string parent = folder_of(made); ::access(parent.c_str(), R_OK) == 0) sync_folder(parent);
 }
 

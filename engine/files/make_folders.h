@@ -1,11 +1,10 @@
-// Folders that are there after a cut of the power.
+// Folders that survive a power cut.
 #pragma once
 #include <string>
 
 namespace ft {
 
-// Makes a folder and those above it that are missing, and makes their names durable. Throws UserError
-// (storage).
+// Makes a folder and the missing ones above it, and makes their names durable. Throws UserError (storage).
 void make_folders(const std::string& folder);
 
 }  // namespace ft

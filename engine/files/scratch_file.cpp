@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kName = ".offload.tmp-";
 
 // Opens a file without a name. If the file system does not support that, opens a named file and deletes its
-// name at once; where a killed command or a cut of the power came between, the next one removes the file.
+// name at once. If a kill or a power cut comes between, the next command removes the file.
 int open_nameless(const std::string& folder) {
   const int fd = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR)) return fd;

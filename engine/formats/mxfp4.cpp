@@ -100,7 +100,7 @@ void Mxfp4Folder::read(const std::string& name, const Tensor& to, std::int64_t f
                                      " has a NaN at element ", first + (bad - scales)));
 }
 
-// Reads an expert's codes at a time. Element (i, o) of its matrix has number o in + i among the codes.
+// Reads the codes expert by expert. Element (i, o) of an expert's matrix has code o in + i.
 void Mxfp4Folder::read_stack(const std::string& name, const Stack& s, const Tensor& to,
                              std::int64_t first) const {
   constexpr std::int64_t kRun = 64;  // rows of the matrix that a thread decodes at once

@@ -1,13 +1,13 @@
-// Model folders with stacks of experts in MXFP4 (OCP microscaling formats), as gpt-oss' files have them. In
-// place of NAME (E, in, out) they hold NAME_blocks (E, out, in / 32, 16) and NAME_scales (E, out, in / 32),
-// both u8: the transposes, in blocks of 32 inputs. A byte has two codes, the even element's in its low half.
+// Model folders with stacks of experts in MXFP4 (OCP microscaling formats), as in gpt-oss' files. Instead of
+// NAME (E, in, out) they hold NAME_blocks (E, out, in / 32, 16) and NAME_scales (E, out, in / 32), both u8:
+// the transposes, in blocks of 32 inputs. A byte has two codes, the even element's in its low half.
 #pragma once
 #include "engine/files/safetensors/weights.h"
 
 namespace ft {
 
 // This WeightSource looks like the folder of the dense model: NAME has type bf16, which holds its values
-// exactly. The codes are read under their names too, in the order of engine/quant/four_bit.h, but not listed.
+// exactly. The names of codes can be read too, in the order of engine/quant/four_bit.h, but are not listed.
 class Mxfp4Folder final : public WeightSource {
  public:
   // Checks the shapes and types of all parts. Throws UserError (input).
@@ -21,14 +21,14 @@ class Mxfp4Folder final : public WeightSource {
   WeightInfo info(const std::string& name) const override;
   // Throws UserError (input) if a scale is NaN.
   void read(const std::string& name, const Tensor& to, std::int64_t first = 0) const override;
-  // Only of weights that are not in stacks.
+  // Finds weights outside stacks only.
   StoredBytes find_stored(const std::string& name, DType type, std::int64_t elements) const override;
 
  private:
   struct Stack {
     std::int64_t experts, in, out;
   };
-  // The stack of which a tensor is the codes or the scales; null: none.
+  // Returns the stack whose codes or scales a tensor holds; null: none.
   const Stack* stack_of_part(const std::string& name) const;
   void read_stack(const std::string& name, const Stack&, const Tensor& to, std::int64_t first) const;
   std::vector<std::uint8_t> bytes_of(const std::string& part, std::int64_t first, std::int64_t count) const;

@@ -3,7 +3,7 @@
 namespace ft {
 namespace {
 
-// Keeps the rank's experts of a parameter whose first axis counts them.
+// Keeps the rank's experts of a parameter whose first axis is the experts.
 void keep_own(Parameter& p, std::int64_t first, std::int64_t count) {
   const std::int64_t each = p.shape.numel() / p.shape[0];
   keep_portion(p, {p.shape, p.shape.numel(), {{first * each, count * each}}});

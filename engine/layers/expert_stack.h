@@ -1,6 +1,6 @@
-// The matrices and biases of all experts of a layer in two parameters, as gpt-oss has them: y = x W_e + b_e.
-// The experts' Linears have no parameters of their own; their weights are views of the stack. Frozen matrices
-// may be in MXFP4 (engine/quant/four_bit.h).
+// The matrices and biases of all experts of a layer in two parameters, as in gpt-oss: y = x W_e + b_e. The
+// experts' Linears hold no parameters; their weights are views of the stack. Frozen matrices may be in MXFP4
+// (engine/quant/four_bit.h).
 #pragma once
 #include <optional>
 
@@ -15,12 +15,12 @@ class ExpertStack {
 
   // Returns the Linear of an expert, without its bias. The stack must outlive it.
   Linear linear(std::int64_t expert) const;
-  // An expert's bias (out), of the biases or of their gradient; empty for an empty tensor.
+  // Returns an expert's part (out) of the biases, or of their gradient; empty if `all` is empty.
   Tensor bias_of(const Tensor& all, std::int64_t expert) const { return part(all, expert); }
   // Replaces the matrices by parameters in MXFP4, with the names and numbers of bytes of transformers' files.
   void keep_in_mxfp4();
   void visit(Visitor&);
-  // Keeps only the experts of one rank among those that split them.
+  // Keeps only one rank's experts.
   void share(TensorRank);
 
   Parameter matrices, biases;
@@ -28,14 +28,14 @@ class ExpertStack {
     Parameter codes,
         scales;  // NAME_blocks (E, out in / 2), NAME_scales (E, out in / 32), of (out, in) matrices
   };
-  std::optional<Coded> coded;  // in place of the matrices
+  std::optional<Coded> coded;  // replaces the matrices
 
  private:
   class View;
-  // The elements of an expert, in a tensor whose first axis counts the experts.
+  // Returns an expert's elements of a tensor whose first axis is the experts.
   Tensor part(const Tensor& all, std::int64_t expert) const;
 
-  std::int64_t first_ = 0;  // number of the first expert that this rank has
+  std::int64_t first_ = 0;  // number of this rank's first expert
 };
 
 }  // namespace ft

@@ -1,4 +1,4 @@
-// An MLP and a mixture of experts over the same input, each between two norms of its own (Gemma 4):
+// An MLP and a mixture of experts over the same input, with two norms around each (Gemma 4):
 //   mlp_after(mlp(mlp_before(x))) + moe_after(moe(moe_before(x)))
 // The router reads x itself.
 #pragma once

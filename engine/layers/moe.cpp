@@ -36,7 +36,7 @@ void finish(Ctx& c, const std::unique_ptr<ExpertsAdapter>& adapter) {
   if (adapter) adapter->finish(c);
 }
 
-// bias: of an expert in a stack, or empty.
+// bias: an expert's in a stack; empty: none.
 void forward(Ctx& c, const Linear& l, Tensor y, Tensor x, Tensor u, Tensor bias = {}) {
   c.ops.enter(l.name);
   if (l.adapter_in(c)) l.down(c, u, x);

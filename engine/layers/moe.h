@@ -36,8 +36,8 @@ struct Expert {
   }
 };
 
-// Experts whose matrices are in stacks, with biases: gpt-oss. Gates and ups alternate in the output of the
-// first; see op::GatedPairs.
+// Experts with stacked matrices and with biases (gpt-oss). The first stack's results alternate gates and ups;
+// see op::GatedPairs.
 struct StackedExperts {
   ExpertStack gate_up, down;
   float limit, steepness;
@@ -49,11 +49,11 @@ struct SharedExpert {
   std::optional<Linear> gate;  // (1, C)
 };
 
-// A router that norms its input and scales its results (Gemma 4): logits are C^-1/2 gate norm(x), and a
-// choice's weight is multiplied by its expert's number.
+// Scales of a router (Gemma 4): the logits are C^-1/2 gate norm(x), and each choice's weight is multiplied by
+// its expert's entry in `experts`.
 struct RouterScales {
   RmsNorm norm;
-  Parameter experts;  // (E) f32, a number for each
+  Parameter experts;  // (E) f32
 };
 
 // The part of an adapter that all experts of a layer share; the adapters of the single Linears refer to it.
@@ -93,7 +93,8 @@ struct Moe {
 
   struct Routed {
     Tensor p, weights, ids;  // (T, E), (T, k) f32; (T, k) i32
-    // Of RouterScales: (T) f32, of the norm; (T, k) f32, weights before the scales; (T k, 1) f32, the scales
+    // Tensors of RouterScales: the norm's (T) f32; weights before the scales (T, k) f32; the scales (T k, 1)
+    // f32.
     Tensor statistics, chosen, factors;
     // Results of op::GroupRows for the K rows that are kept: first K of (R); first K of (R); (T, k); all i32.
     Tensor order, tokens, places;
@@ -118,7 +119,7 @@ struct Moe {
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const RouterStatistics* routers, Keep,
                 Tensor routed = {}) const;
   struct OwnInput {  // of the router
-    Tensor x;        // empty: it has none
+    Tensor x;        // empty: the router reads the experts' input
     Tensor dx;       // += its gradient; empty: not wanted
   };
   // dx = the gradient of x (empty: not wanted). Overwrites the saved tensors; recomputes from x those that
@@ -169,7 +170,8 @@ struct Moe {
   void add_shared(Ctx&, Tensor y, const Saved&) const;
   void down_back(Ctx&, Tensor dw, Tensor dy, const Saved&) const;
   void wide_back(Ctx&, Tensor dx, Tensor x, const Saved&) const;
-  // Multiplies the choices' weights by their experts' numbers; replaces their gradient by that before it.
+  // Multiplies the choices' weights by their experts' scales; the other replaces the weights' gradient by the
+  // gradient before the scales.
   void scale_choices(Ctx&, const Routed&) const;
   void scale_choices_back(Ctx&, Tensor dweights, const Routed&) const;
   // Computes the router's logits from x.

@@ -34,7 +34,7 @@ void Moe::score_back(Ctx& c, Tensor dx, Tensor dlogits, Tensor x, const Routed& 
   scales->norm.backward(c, dx, dn, x, r.statistics);
 }
 
-// The choices are rows of one number each.
+// Views the choices as rows of one number each.
 void Moe::scale_choices(Ctx& c, const Routed& r) const {
   const auto rows = [&](const Tensor& t) { return t.view({t.numel(), 1}); };
   c.ops.run(op::Embedding{.y = r.factors,

@@ -1,4 +1,4 @@
-// The parts of Moe that differ where the experts' matrices are in stacks: the gates, and the bias of down.
+// The parts of Moe that differ for stacked matrices: the gates, and the bias of down.
 #include "engine/layers/moe.h"
 
 namespace ft {

@@ -4,7 +4,7 @@
 
 namespace ft {
 
-// projection's input, in c.scratch.
+// Returns projection's input, in c.scratch.
 Tensor PerLayerInput::inner(Ctx& c, Tensor gate_of, Tensor input) const {
   const Tensor y = c.temporary(gate_of.rows(), gate_of.cols());
   c.ops.enter(name());

@@ -1,4 +1,4 @@
-// A layer that mixes an input of its own block into the stream (Gemma 4's small models):
+// A layer that mixes the block's per-layer input into the stream (Gemma 4's small models):
 //   projection(f(gate(x)) * input)
 #pragma once
 #include "engine/layers/linear.h"
@@ -16,7 +16,7 @@ struct PerLayerInput {
     Tensor u, down_u;  // of the adapters
   };
   std::string_view name() const { return gate.name; }
-  // This layer's columns of a tensor for all layers (rows, layers p); empty if it is.
+  // Returns this layer's columns of a tensor for all layers (rows, layers p); empty if that is empty.
   Tensor own(const Tensor& all) const {
     const std::int64_t width = projection.in;
     return all ? all.columns(layer * width, (layer + 1) * width) : Tensor{};

@@ -189,7 +189,7 @@ void CausalLm::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, c
   });
 }
 
-// Computes the inputs of each layer, if there are any, and takes memory for their gradient if it is wanted.
+// Computes the per-layer inputs, if the model has any, and takes memory for their gradient if it is wanted.
 PerLayerInputs::Saved CausalLm::begin_inputs(Ctx& c, ParameterStore& store, Tensor x, Inputs& in,
                                              bool embedding_grad) const {
   if (!per_layer_) return {};

@@ -29,7 +29,7 @@ class CausalLm final : public Model, private Stages, private CachedDecoding {
     std::int64_t heads = 0;     // query heads
     RouterBalanceLoss balance;  // of layers with experts
     std::optional<PerLayerInputs> per_layer;
-    // Tokens that stand for images or sound in a larger model: embedded as the padding token.
+    // Tokens for images or sound in a larger model; they are embedded as the padding token.
     std::vector<std::int32_t> placeholders;
   };
   explicit CausalLm(Parts);

@@ -1,6 +1,6 @@
 // A block of a decoder: attention, or a net with a state, and an MLP, each a step of the residual stream, one
-// after the other or in parallel. Families differ in the norms around the two and in how they build them. A
-// third step may mix in an input of the block's own, and the result may be multiplied by a stored number.
+// after the other or in parallel. Families differ in the norms around the two steps and in the way they build
+// them. A third step may mix in a per-layer input, and a stored number may multiply the result.
 #pragma once
 #include "engine/layers/attention/attention.h"
 #include "engine/layers/delta_net.h"
@@ -52,14 +52,15 @@ struct DecoderBlock {
   void share_rows(std::int64_t ranks, SequenceSharing by) const {
     delta_net ? delta_net->share_rows(ranks) : attention.share_rows(ranks, by);
   }
-  // Takes the block's memory of the sequences in a KvCache; none for a block that borrows keys and values.
+  // Takes memory for the block's part of a KvCache; none for a block that borrows keys and values.
   KvCache::Layer take_cache(Arena&, const KvCacheShape&, DType) const;
 
  private:
   std::string_view mixer() const { return delta_net ? delta_net->name() : attention.name(); }
   std::string_view fed_name() const { return mlp_and_experts ? mlp_and_experts->name() : mlp.name(); }
   bool mixer_reads_input() const { return delta_net ? delta_net->reads_input() : attention.reads_input(); }
-  // y = what comes after the MLP, whose result is s.fed_to if per_layer is there, and y itself otherwise.
+  // Ends the block after the MLP: y = the step around per_layer of s.fed_to, times the factor. Without
+  // per_layer, y holds the sum after the MLP already.
   void finish(Ctx&, Tensor y, Saved&, const Side&) const;
   void finish_back(Ctx&, Tensor d, const Saved&, const Side&) const;
   // Multiplies all of x by the factor.

@@ -21,9 +21,10 @@ class EmbeddingAndHead {
   void tie();
   // Gives a tied head its own matrix, which begins as a copy of the table; a head with its own keeps it.
   void untie();
-  // Replaces the vocabulary's matrix by one of scores, `name`.weight (labels, C), perhaps with a bias.
+  // Replaces the projection to the vocabulary by one to scores, `name`.weight (labels, C), perhaps with a
+  // bias.
   void score_instead(const std::string& name = "score", std::int64_t labels = 1, bool bias = false);
-  // Leaves the projection out: the normed states are the result.
+  // Removes the projection: the normed states are the result.
   void embed_instead();
 
   // Keeps only the rank's part of the vocabulary; see Model::cut.

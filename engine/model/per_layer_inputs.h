@@ -1,4 +1,4 @@
-// Inputs of p columns for each layer of a decoder, beside the stream (Gemma 4's small models):
+// Inputs of p columns for each layer of a decoder, in addition to the stream (Gemma 4's small models):
 //   (norm(C^-1/2 projection(x)) + sqrt(p) table[id]) / sqrt(2)
 // for the embedded tokens x, with the norm over each layer's columns. A unit of the store.
 #pragma once

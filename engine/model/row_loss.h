@@ -9,8 +9,8 @@ namespace ft {
 struct RowValues {
   Tensor values;  // (targets * each) f32: -log p of the target token, the scores of the labels, or the state
   std::int64_t each = 1;
-  Tensor statistics;  // (targets, op::LogitStatistics::kCount) f32; empty: not asked for, or none of a token
-  bool scores = false;  // values are not of tokens
+  Tensor statistics;    // (targets, op::LogitStatistics::kCount) f32; empty: not wanted, or scores
+  bool scores = false;  // values are scores or states
 };
 
 class RowLoss {

@@ -51,7 +51,7 @@ void compute(const op::AttentionSinksGrad& op, Team& team) {
     using T = decltype(t);
     const T* sinks = data_of<const T>(op.sinks);
     each_item(lse.rows, y.rows * y.cols, team, [&](i64 h) {
-      float sum = 0, block = 0;  // of all rows; of at most 64, whose sum has a smaller rounding error
+      float sum = 0, block = 0;  // over all rows; over at most 64 rows, for smaller rounding errors
       for (i64 r = 0; r < y.rows; ++r) {
         if (r % 64 == 0) sum += block, block = 0;
         const T *py = at<T>(y, r) + h * width, *pdy = at<T>(dy, r) + h * width;

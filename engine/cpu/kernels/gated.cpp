@@ -1,4 +1,4 @@
-// The activation of an MLP, gated or not, and its gradient; gates and ups that alternate.
+// The activation of an MLP, gated or not, and its gradient; also with gates and ups in alternate columns.
 #include "engine/cpu/kernels/drops.h"
 #include "engine/cpu/kernels/leaf_functions.h"
 
@@ -65,7 +65,7 @@ void with_types(Activation f, DType type, G g) {
   });
 }
 
-// Calls f(first, n, gates, ups) for runs of a row's pairs, which it takes apart.
+// Splits a row's pairs into gates and ups, run by run, and calls f(first, n, gates, ups) for each run.
 constexpr i64 kRunOfPairs = 64;
 template <class T, class F>
 void each_run_of_pairs(const T* x, i64 pairs, const F& f) {

@@ -39,8 +39,8 @@ void route_back(const op::RouteGrad& op, i64 row) {
   const float* dweights = data_of<const float>(op.dweights) + row * k;
   const std::int32_t* ids = data_of<const std::int32_t>(op.ids) + row * k;
   T* out = at<T>(dlogits, row);
-  // Gradient of p: slope, plus the choices' part. Gradient of the logits: p (1 - p) times it for sigmoids, p
-  // (that - sum of p times it) for a softmax.
+  // dp = slope plus the gradient through the choices. dlogits = p (1 - p) dp for sigmoids, p (dp - sum(p dp))
+  // for a softmax.
   const float sum = math::route_divisor(op.rule, sum_of(p, ids, k)), scale = op.rule.scale;
   const float pull = math::route_pull(op.rule, dweights, p, ids, k, sum);
   float dot = 0;

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kTile = 16, kThreads = kTile * kTile;
 
-// The forms of the kernels: heads of up to 256 columns are in shared memory as f32, wider ones in the type of
-// the tensors, so that their tiles fit too.
+// The two forms of the kernels: heads of up to 256 columns lie in shared memory as f32; wider heads have the
+// tensors' type there, so that their tiles fit too.
 template <class T, int kMost>
 struct Form {
   using Element = std::conditional_t<(kMost > 256), T, float>;
@@ -286,7 +286,7 @@ Tensors<T> tensors_of(const Attention& c) {
           Rows<T>(c.dy), Rows<T>(c.dq), Rows<T>(c.dk), Rows<T>(c.dv)};
 }
 
-// Calls f with the most columns of the kernels' form for heads of this width.
+// Calls f with kMost of the form for heads of this width.
 void with_most_columns(int width, const auto& f) {
   width > 256 ? f(std::integral_constant<int, kAttentionWidth>{}) : f(std::integral_constant<int, 256>{});
 }

@@ -1,4 +1,4 @@
-// The activation of an MLP, gated or not, and its gradient; gates and ups that alternate.
+// The activation of an MLP, gated or not, and its gradient; also with gates and ups in alternate columns.
 #include "engine/cuda/kernels/drops.cuh"
 #include "engine/cuda/kernels/kernels.h"
 #include "engine/ops/math.h"

@@ -112,7 +112,7 @@ struct FourBitSource {
   std::int64_t block;
   const std::uint8_t* codes;
   const float* absmax;               // null if the scales are codes
-  const std::uint8_t* absmax_codes;  // powers of two, or if nested, with these three
+  const std::uint8_t* absmax_codes;  // powers of two; if nested, codes for the three below
   const float *map, *nested_absmax, *nested_offset;
   std::int64_t cols;                  // of the complete matrix
   std::int64_t first_row, first_col;  // of the part to decode

@@ -15,8 +15,8 @@ struct Fit {
   std::int64_t number;  // of the matrix in it
 };
 
-// Returns the expert's number if a name ends like `pattern`, with a number in place of %; and the length of
-// the name before that.
+// Returns the expert's number and the length of the name before the pattern, if a name ends like `pattern`
+// with a number for %.
 std::optional<std::pair<std::size_t, std::int64_t>> match(std::string_view name, std::string_view pattern) {
   const std::size_t gap = pattern.find('%');
   const std::string_view before = pattern.substr(0, gap), after = pattern.substr(gap + 1);
@@ -40,7 +40,7 @@ std::optional<Fit> fit(const std::string& name, const std::vector<StoredStack>& 
   return std::nullopt;
 }
 
-// Returns the number of matrices of each expert in the stack that a tensor is.
+// Returns the number of matrices that a stack, `tensor`, has of each expert.
 std::int64_t matrices_of(const std::string& tensor, const std::vector<StoredStack>& stacks) {
   for (const StoredStack& stack : stacks)
     if (tensor.ends_with(stack.from)) return std::ssize(stack.to);

@@ -1,5 +1,5 @@
-// The tensors of a model's files in which one tensor holds the matrices of all experts of a layer, for
-// writing.
+// The tensors of a model's files, for writing, if one tensor there holds the matrices of all experts of a
+// layer.
 #pragma once
 #include <map>
 #include <string>
@@ -17,14 +17,14 @@ class Stacks {
     std::int64_t first = 0;  // number of the matrix's first element in it
   };
 
-  // Replaces matrices whose names fit a stack by one tensor, (E, p out, in), where the first of them is; the
-  // other tensors stay. An empty list of stacks changes nothing.
+  // Replaces matrices whose names fit a stack by one tensor (E, p out, in), at the place of the first; keeps
+  // other tensors. An empty list of stacks changes nothing.
   Stacks(const std::vector<TensorSpec>& tensors, const std::vector<StoredStack>& stacks);
 
-  const std::vector<TensorSpec>& tensors() const { return tensors_; }  // as they are in the files
+  const std::vector<TensorSpec>& tensors() const { return tensors_; }  // of the files
   // Returns the place of one of the given tensors.
   Place place_of(const std::string& name) const;
-  // Returns the given tensors that one in the files holds, in their order there.
+  // Returns the given tensors in one tensor of the files, in its order.
   const std::vector<TensorSpec>& parts_of(const std::string& tensor) const { return parts_.at(tensor); }
 
  private:

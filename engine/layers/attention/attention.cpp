@@ -318,8 +318,8 @@ void SelfAttention::norm_back(Ctx& c, Tensor& dq, Tensor& dk, Tensor& dv, const 
   dv = into;
 }
 
-// Adds a borrower's gradients to the loan, or the borrowers' to those of the lender: blocks run backwards, so
-// that the loan is then complete.
+// Adds a borrower's gradients to the loan, or the loan's to the lender's. Blocks run backwards, so that all
+// borrowers come before their lender.
 void SelfAttention::settle_loans(Ctx& c, Tensor dk, Tensor dv, const Positions& p) const {
   if (borrows) {
     c.ops.run(op::Add{p.lent[*borrows].dk, dk});

@@ -1,8 +1,8 @@
 // Causal self-attention with grouped queries (Ainslie et al. 2023); optionally biases, norms of the queries
 // and keys (Qwen3), a sliding window, a cap of the scores (Gemma 2), dropout of the probabilities, one linear
-// that makes queries, keys and values, gates of the results (Qwen3-Next), queries, keys and values by way of
-// low ranks (DeepSeek), sinks (gpt-oss), norms of the values, values that are the keys, and keys and values
-// of an earlier layer (Gemma 4).
+// that makes queries, keys and values, gates of the results (Qwen3-Next), low-rank queries, keys and values
+// (DeepSeek), sinks (gpt-oss), norms of the values, values equal to the keys, and keys and values of an
+// earlier layer (Gemma 4).
 #pragma once
 #include <optional>
 
@@ -29,10 +29,10 @@ struct SelfAttention {
   // norm heads one by one or full rows, by their width
   std::optional<Norm> q_norm, k_norm;
   std::optional<ValueNorm> v_norm;
-  // v_proj is empty: values are k_proj's results before norm and rotation; needs both norms.
+  // True: values are k_proj's results before norm and rotation, and v_proj is empty. Needs k_norm and v_norm.
   bool values_are_keys = false;
-  // Numbers in Positions::lent: the layer's keys and values are there for later layers; or the layer borrows
-  // those of an earlier one, so that k_proj and v_proj are empty.
+  // Numbers in Positions::lent. lends: the layer writes its keys and values there, for later layers. borrows:
+  // it uses an earlier layer's there, and k_proj and v_proj are empty.
   std::optional<std::size_t> lends, borrows;
   std::optional<Parameter> sinks;  // (H): a score of each head without a value; see op::AttentionSinks
   Heads heads{};
@@ -42,7 +42,7 @@ struct SelfAttention {
   Dropout dropout;                             // of the probabilities
   Rotation rotation = Rotation::usual;
   std::int64_t window = 0;  // 0: none
-  std::size_t layer = 0;    // number in a KvCache; of a layer that borrows, the lender's
+  std::size_t layer = 0;    // number in a KvCache; a borrower has its lender's
 
   struct Saved {
     Tensor q, k, v;                                   // (rows, H D), (rows, KV D) twice; q and k rotated
@@ -73,15 +73,16 @@ struct SelfAttention {
 
  private:
   bool fused() const { return !latent && !k_proj.weight && !borrows; }
-  // The linear whose name numbers the random values of dropout.
+  // The linear whose name seeds dropout.
   const Linear& queries() const { return latent ? latent->q_proj : q_proj; }
-  // Returns f(siblings): the linears that the layer has, with a tensor for each.
+  // Returns f(siblings) for the linears that the layer has, with a tensor for each.
   auto with_linears(Tensor q, Tensor k, Tensor v, const auto& f) const;
   Scores scores(const Ctx&, std::int64_t from_head = 0) const;  // from_head: number of the first of the heads
-  // Writes q, k and v into tensors that it takes from `room`; those of `latent` have their positions.
+  // Writes q, k and v into tensors from `room`, or lent k and v into the loan. `latent` also rotates q and k.
   void project(Ctx&, Saved&, Tensor x, const Positions&, Arena& room) const;
   void norm(Ctx&, const Saved&) const;
-  // Replaces the gradients by those of the norms' inputs; values that are keys add theirs to dk.
+  // Replaces gradients of the norms' results by gradients of their inputs. With values_are_keys, adds the
+  // values' gradient to dk.
   void norm_back(Ctx&, Tensor& dq, Tensor& dk, Tensor& dv, const Saved&) const;
   void settle_loans(Ctx&, Tensor dk, Tensor dv, const Positions&) const;
   void projected_back(Ctx&, Tensor dx, Tensor dq, Tensor dk, Tensor dv, Tensor all, Tensor x,
@@ -89,7 +90,7 @@ struct SelfAttention {
   // A part of each head's 2 D columns in q_proj's output: queries (0) or gates (1).
   Tensor half_of_heads(const Tensor& wide, std::int64_t which) const;
   void gate(Ctx&, Tensor y, const Saved&) const;
-  // The sinks of the heads that lse has, the first of which has number `from`.
+  // Add the sinks, or their gradient, of the heads in lse. from: number of the first of these heads.
   void add_sinks(Ctx&, Tensor y, Tensor lse, std::int64_t from = 0) const;
   void add_sinks_grad(Ctx&, Tensor dy, Tensor y, Tensor lse, std::int64_t from = 0) const;
   Mask mask(const Positions& p) const {

@@ -55,7 +55,7 @@ void LatentProjections::rotate(Ctx& c, Tensor x, std::int64_t width, std::int64_
                      .neighbours = neighbours});
 }
 
-// q (rows, h (n + r)) = the queries without positions. Makes s.kv_low as well, from the same x.
+// q (rows, h (n + r)) = the queries before rotation. Also makes s.kv_low from x.
 void LatentProjections::read_input(Ctx& c, Saved& s, Tensor q, Tensor x) const {
   const std::int64_t rows = x.rows();
   s.kv_low = c.saved.take({rows, kv_a_proj.out}, c.dtype);
@@ -70,7 +70,7 @@ void LatentProjections::read_input(Ctx& c, Saved& s, Tensor q, Tensor x) const {
   s.q_u = q_proj.forward(c, q, normed(c, *q_norm, s.q_low, s.q_rstd));
 }
 
-// Makes keys and values of all heads from s.kv_low, whose last columns are rotated.
+// Makes keys and values of all heads from s.kv_low. Its last columns are rotated already.
 void LatentProjections::expand(Ctx& c, Saved& s, Tensor k, Tensor v) const {
   const std::int64_t rows = k.rows(), W = heads.width(), made = heads.plain + heads.value;
   Scope scratch(c.scratch);
@@ -105,7 +105,7 @@ LatentProjections::Made LatentProjections::forward(Ctx& c, Saved& s, Tensor x, c
   return made;
 }
 
-// dlow = the gradient of kv_low, from those of keys and values.
+// dlow = the gradient of kv_low, from dk and dv.
 void LatentProjections::expanded_back(Ctx& c, Tensor dlow, Tensor dk, Tensor dv, const Saved& s,
                                       const Positions& p) const {
   const std::int64_t rows = dk.rows(), W = heads.width(), made = heads.plain + heads.value;

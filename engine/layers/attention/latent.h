@@ -1,10 +1,10 @@
-// Queries, keys and values by way of low ranks (multi-head latent attention, DeepSeek-AI 2024). With h heads,
-// a query and a key have n columns without positions and then r with them, a value has v:
+// Low-rank queries, keys and values (multi-head latent attention, DeepSeek-AI 2024). Each of h heads has
+// queries and keys of n columns without positions and then r columns with positions, and values of v columns:
 //   q = q_proj norm(q_a_proj x), or q_proj x                             (rows, h (n + r))
 //   kv = kv_b_proj norm(the first columns of kv_a_proj x)                (rows, h (n + v))
-//   key of a head: its n columns of kv, then the last r columns of kv_a_proj x, the same for all heads.
-// Attention reads heads of one width W = max(n + r, v): the narrower of the two is completed by columns of 0,
-// which add 0 to scores and results.
+//   key of a head: its n columns of kv, then the last r columns of kv_a_proj x, equal in all heads.
+// Attention reads heads of one width W = max(n + r, v). The narrower ones get columns of 0, which add 0 to
+// scores and results.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -32,22 +32,22 @@ struct LatentProjections {
   bool neighbours = true;  // positions rotate the pairs (2 i, 2 i + 1), not (i, i + r / 2)
 
   struct Made {
-    Tensor q, k, v;  // (rows, h W); positions are in
+    Tensor q, k, v;  // (rows, h W); q and k are rotated
   };
   struct Saved {
     Tensor q_low, q_rstd;    // (rows, rank of q_a_proj) before its norm
     Tensor kv_low, kv_rstd;  // (rows, rank + r); the last r columns rotated
-    Tensor u, q_u, kv_u;     // of the adapters of the linears over x; of q_proj with a low rank; of kv_b_proj
+    Tensor u, q_u, kv_u;     // adapters' u: of the linears over x; of q_proj after q_a_proj; of kv_b_proj
   };
   // Takes q, k and v from `room`.
   Made forward(Ctx&, Saved&, Tensor x, const Positions&, Arena& room) const;
-  // dx = the gradient of x (empty: not wanted), from those of q, k and v, whose columns it rotates back in
+  // dx = the gradient of x (empty: not wanted), from the gradients of q, k and v. Rotates these back in
   // place.
   void backward(Ctx&, Tensor dx, const Made& gradients, Tensor x, const Saved&, const Positions&) const;
-  // y (rows, h v): the results of attention (rows, h W) without the columns of 0; the same tensor if there
-  // are none.
+  // Returns y, attention's results (rows, h W), without the columns of 0: (rows, h v), or y itself if it has
+  // none.
   Tensor narrowed(Ctx&, Tensor y) const;
-  // The gradient of the results (rows, h W) from that of narrowed().
+  // Returns the gradient of attention's results (rows, h W), from dy, the gradient of narrowed().
   Tensor widened(Ctx&, Tensor dy) const;
   bool reads_input() const { return first().reads_input() || kv_a_proj.reads_input(); }
   void visit(Visitor&);

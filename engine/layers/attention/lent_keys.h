@@ -1,5 +1,5 @@
-// Keys and values that a layer lends to later layers, which make none of their own. They last for a pass,
-// also where blocks keep only their inputs and run again.
+// Keys and values that a layer lends to later layers without k_proj and v_proj. They last for a pass, also if
+// blocks keep only their inputs and run again.
 #pragma once
 #include "engine/core/tensor.h"
 

@@ -4,7 +4,7 @@
 
 namespace ft {
 
-// The scale, in c.scratch.
+// Returns a scale of ones, in c.scratch.
 Tensor ValueNorm::ones(Ctx& c) const {
   const Tensor w = c.scratch.take({width}, c.dtype);
   c.ops.run(op::Fill{w, 1});
