@@ -51,7 +51,7 @@ class Chooser {
   bool wants(const Linear& l, bool router = false) {
     return wants(l.name, l.name != origin_.head && !router);
   }
-  // all_linear: whether "all-linear" includes this module. Names inside a larger model are accepted too.
+  // all_linear: true if "all-linear" includes this module. Also accepts names inside a larger model.
   bool wants(const std::string& module, bool all_linear) {
     const std::string name = in_peft(module), nested = nested_name(name, kNested);
     const bool target = all_linear_ ? all_linear : targets_->matches(name) || targets_->matches(nested);

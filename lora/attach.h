@@ -37,7 +37,7 @@ struct Attached {
   std::string embedding_module;        // the embedding's module, if `embedding` is set
   bool tied_lora = false;              // the head uses `embedding` too
   std::string nested;                  // see Origin
-  // Beginning of the model's names, such as "model.", that PEFT's names lack: its model has no head there.
+  // Beginning of the model's names, such as "model.", that PEFT's names lack because its model has no head.
   std::string bare{};
   std::vector<std::string> warnings;  // about settings without effect
 };
@@ -53,8 +53,8 @@ struct Origin {
   std::string head = "lm_head", embedding = "model.embed_tokens";  // their names in the model
   bool tied_head = false;                                          // head and embedding share the table
   bool one_embedding = true;  // false: encoder and decoder have separate embedding modules
-  // Part of PEFT's names after "model.", if PEFT adapts a larger model that has this one inside it:
-  // "language_model."; empty: none.
+  // Part of PEFT's names after "model.", such as "language_model.", if PEFT adapts a larger model that holds
+  // this one; empty: none.
   std::string nested = {};
 };
 
@@ -66,7 +66,7 @@ Attached attach(Model&, const LoraConfig&, DType, const Origin&);
 // no longer names loses its adapter.
 void attach_again(Model&, Attached&, const LoraConfig&, DType, const Origin&);
 
-// Full fine-tuning: makes all parameters trainable but constants.
+// Makes all parameters except constants trainable, for full fine-tuning.
 void train_all(Model&);
 
 }  // namespace ft::lora

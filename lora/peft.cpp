@@ -17,14 +17,14 @@ constexpr const char* kOriginal = ".original_module.weight";
 constexpr const char* kTokens = ".token_adapter.trainable_tokens_delta";
 constexpr const char* kBelowTokens = ".token_adapter.base_layer.weight";
 
-// Returns a name without `part` behind PEFT's prefix; the name if it does not have it.
+// Returns a name without `part` after PEFT's prefix; unchanged if it has none.
 std::string without(const std::string& part, const std::string& name) {
   const std::string all = kPeftPrefix + part;
   return !part.empty() && name.starts_with(all) ? kPeftPrefix + name.substr(all.size()) : name;
 }
 
-// Appends the names in an adapter of a model with images, which has the text model inside it, and those in
-// one of a model without a head, whose names are shorter.
+// Appends the names that an adapter has for a larger model with images, and for a model without a head, whose
+// names are shorter.
 std::vector<std::string> with_nested(std::vector<std::string> names) {
   const std::size_t own = names.size();
   for (std::size_t i = 0; i < own; ++i) names.push_back(nested_name(names[i], "language_model."));

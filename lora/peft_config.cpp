@@ -185,8 +185,8 @@ AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
 
 namespace {
 
-// Returns target_modules that match modules of the text model alone: PEFT would otherwise look for a list's
-// names in the other parts of the larger model too. Complete names and expressions stay.
+// Returns target_modules that match modules of the text model only. PEFT looks for a list's names in all
+// parts of the larger model. Keeps complete names and expressions.
 Json only_inside(const Json& targets, const std::string& nested) {
   if (!targets.is_array()) return targets;
   std::string names;

@@ -28,7 +28,7 @@ struct ModelInfo {
   float initializer_range = 0.02f;
   std::optional<DecoderTokens> decoder;  // nullopt: not an encoder-decoder
   bool writes = true;                    // the head gives tokens, not scores or states
-  // The head of transformers' *ForTokenClassification; empty: there is no such model.
+  // Name of the head in transformers' *ForTokenClassification; empty: there is no such class.
   std::string token_classifier;
   std::vector<std::string> never_quantized;  // linears that QLoRA does not quantize
   std::string fp16_warning;                  // reason against training in float16; empty: none known
@@ -37,7 +37,7 @@ struct ModelInfo {
   // may repeat it. head: the head's linear. head_scale multiplies the states before the head.
   std::string embedding = "model.embed_tokens.weight", head = "lm_head";
   std::vector<std::string> embedding_copies;
-  StoredNames stored;           // how names in files may differ
+  StoredNames stored;           // differences between names here and in files
   bool stacks_experts = false;  // files are written with the stacks of `stored`
   std::int64_t positions = 0;   // length limit of a sequence in tokens; 0: no limit
   bool tied_head = false;
@@ -46,11 +46,11 @@ struct ModelInfo {
   bool router_loss = false;  // training adds the routers' loss for uneven use of experts
   float head_scale = 1;
   float norm_offset = 0;  // added by norms to their weights
-  // Another table with a row for each token, which keeps the vocabulary from growing; empty: there is none.
+  // Another table with a row for each token, so that the vocabulary cannot grow; empty: none.
   std::string other_table;
   std::string note;  // about the model, for people; empty: none
-  // PEFT adapts the larger model in the files: the part of its names before the text model's own,
-  // "language_model."; empty: PEFT adapts the text model alone.
+  // Part of PEFT's names before the text model's names, "language_model.", if PEFT adapts the larger model in
+  // the files; empty: PEFT adapts the text model alone.
   std::string peft_nested;
   std::string head_weight() const { return head + ".weight"; }
 };

@@ -34,7 +34,7 @@ struct Rope {
   // sequences.
   std::vector<double> short_factors = {}, long_factors = {};
 
-  // Factor of the scores of DeepSeek's models where positions are scaled: (0.1 mscale_all_dim ln(factor) +
+  // Returns the factor of scores in DeepSeek's models with scaled positions: (0.1 mscale_all_dim ln(factor) +
   // 1)^2 (transformers' yarn_apply_mscale).
   double score_factor() const;
 };

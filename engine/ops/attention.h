@@ -166,10 +166,10 @@ struct MergeAttention {
   }
 };
 
-// Adds a sink to each head's softmax: a score, not scaled, that every row sees and that has no value
-// (gpt-oss). With all = log(exp(lse) + exp(sink)), y = exp(lse - all) y and lse = all. This follows attention
-// by any kernel. op::AttentionGrad of the new y and lse then gives the gradients of q, k and v: the sink is
-// only a further term of the denominator.
+// Adds a sink to each head's softmax: an unscaled score without a value that every row sees (gpt-oss). With
+// all = log(exp(lse) + exp(sink)), y = exp(lse - all) y and lse = all. It runs after attention by any kernel.
+// op::AttentionGrad of the new y and lse then gives the gradients of q, k and v, because the sink only adds a
+// term to the denominator.
 struct AttentionSinks {
   static constexpr const char* kName = "attention_sinks";
   InOut y;    // (rows, H D)
@@ -189,7 +189,7 @@ struct AttentionSinksGrad {
   static constexpr const char* kName = "attention_sinks_grad";
   Acc dsinks;  // (H) f32
   In dy;
-  In y, lse;  // of AttentionSinks
+  In y, lse;  // results of AttentionSinks
   In sinks;
 
   void check() const;

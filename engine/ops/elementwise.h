@@ -150,8 +150,8 @@ struct GatedGrad {
   }
 };
 
-// y = math::limited_gate of gates and ups that alternate in x: column 2 i is the gate of column i of y,
-// column 2 i + 1 its up.
+// y = math::limited_gate of the gates and ups in x. Column i of y has its gate in column 2 i, its up in
+// column 2 i + 1.
 struct GatedPairs {
   static constexpr const char* kName = "gated_pairs";
   Out y;  // (rows, F)

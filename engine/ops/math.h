@@ -119,9 +119,8 @@ FT_HD inline V tanh_of(V x) {
   return a * p / q;
 }
 
-// (u + 1) g sigmoid(steepness g) with g = min(gate, limit) and u = up, kept between -limit and limit: the
-// gate of gpt-oss' experts. Its derivatives by gate and up are 0 beyond the limits, as clamp's are in
-// PyTorch.
+// The gate of gpt-oss' experts: (u + 1) g sigmoid(steepness g) with g = min(gate, limit) and u = up, clamped
+// to -limit and limit. Derivatives by gate and up are 0 beyond the limits, as for PyTorch's clamp.
 template <class V>
 struct LimitedGate {
   V value, by_gate, by_up;

@@ -6,7 +6,7 @@
 
 namespace ft {
 
-// The way from a token's logits to the weights of its experts.
+// The rule that turns a token's logits into the weights of its experts.
 struct RouteRule {
   bool sigmoid = false;     // scores: the sigmoid of each logit; false: the softmax of all
   bool normalised = false;  // the weights are divided by their sum
@@ -20,14 +20,14 @@ struct RouteRule {
 
 namespace math {
 
-// The factor of a chosen expert's score. sum: of the scores of all chosen ones. A sigmoid may be 0; as in
-// transformers, 1e-20 then keeps the quotient finite.
+// Returns the divisor of chosen experts' scores. sum: their sum. Sigmoids may add up to 0, so 1e-20 keeps the
+// quotient finite, as in transformers.
 FT_HD inline float route_divisor(const RouteRule& rule, float sum) {
   return !rule.normalised ? 1 : rule.sigmoid ? sum + 1e-20f : sum;
 }
 
-// The part that normalisation takes from the gradient of each weight of a token's k experts: 0 without it. The
-// weight of a single expert is the same whatever its score, so that exactly its gradient is taken.
+// Returns the number that normalisation subtracts from the gradient of each of a token's k weights; 0 without
+// normalisation. A single expert's weight does not depend on its score: its gradient is subtracted exactly.
 FT_HD inline float route_pull(const RouteRule& rule, const float* dweights, const float* p,
                               const std::int32_t* ids, std::int64_t k, float sum) {
   if (!rule.normalised) return 0;
@@ -37,7 +37,7 @@ FT_HD inline float route_pull(const RouteRule& rule, const float* dweights, cons
   return pull;
 }
 
-// The numbers by which a token's experts are chosen: their scores, plus a bias if there is one.
+// Keys that choose a token's experts: their scores, plus a bias if there is one.
 struct RouteKeys {
   const float *scores, *bias;
   FT_HD inline float of(std::int64_t e) const { return bias ? scores[e] + bias[e] : scores[e]; }
@@ -53,7 +53,8 @@ FT_HD inline float group_score(const RouteKeys& keys, std::int64_t group, std::i
   return two ? first + second : first;
 }
 
-// The groups whose experts can be chosen, as bits. NaNs are never larger, so at least `kept` groups remain.
+// Returns the groups whose experts can be chosen, as bits. NaNs are never larger, so at least `kept` groups
+// remain.
 FT_HD inline std::uint64_t kept_groups(const RouteKeys& keys, std::int64_t experts, const RouteRule& rule) {
   const std::int64_t size = experts / rule.groups;
   std::uint64_t bits = 0;
@@ -69,8 +70,8 @@ FT_HD inline std::uint64_t kept_groups(const RouteKeys& keys, std::int64_t exper
   return bits;
 }
 
-// ids: the k experts with the largest keys in descending order, of equal ones the first. NaNs are never
-// larger, so that the result is always k different experts.
+// ids: the k experts with the largest keys, in descending order; of equal keys the first. NaNs are never
+// larger, so the k experts always differ.
 FT_HD inline void choose_experts(std::int32_t* ids, const RouteKeys& keys, std::int64_t experts,
                                  std::int64_t k, const RouteRule& rule) {
   const std::uint64_t groups = rule.groups > 1 ? kept_groups(keys, experts, rule) : 1;

@@ -6,8 +6,8 @@
 
 namespace ft::op {
 
-// p = the scores of the logits, by row; ids: the k experts of a row that the rule chooses, by p + bias;
-// weights: their p, as the rule says.
+// For each row, p = the scores of the logits, ids = the k experts that the rule chooses by p + bias, and
+// weights = their p, normalised and scaled by the rule.
 struct Route {
   static constexpr const char* kName = "route";
   Out weights;         // (T, k) f32

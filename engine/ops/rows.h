@@ -113,7 +113,7 @@ struct GatherSum {
   }
 };
 
-// y[i] = x[i / n]: every row of x n times, with n = rows of y / rows of x.
+// y[i] = x[i / n]: repeats each row of x n = rows of y / rows of x times.
 struct RepeatRows {
   static constexpr const char* kName = "repeat_rows";
   Out y;

@@ -10,9 +10,9 @@
 //
 // The CPU and CUDA use the same formulas. All bits equal bitsandbytes 0.50's.
 //
-// MXFP4 (OCP microscaling formats) is a third book, of gpt-oss' files: blocks of 32 elements share a power of
-// two, which is stored as the exponent + 127 in place of absmax. Files have the even element in the low half
-// of a byte; here it is in the high half too.
+// MXFP4 (OCP microscaling formats), the format of gpt-oss' files, is a third book: blocks of 32 elements
+// share a power of two, stored as the exponent + 127 instead of absmax. Files have the even element in the
+// low half of a byte; here it is in the high half, as in the other books.
 #pragma once
 #include <array>
 #include <bit>
@@ -33,7 +33,7 @@ struct FourBitForm {
   std::int64_t block = 64;  // elements: a power of two from 32 to 4096
   bool nested = false;      // absmax in 8 bits, double quantization's
 
-  // True if absmax are codes of 8 bits, of whatever kind.
+  // True if absmax is coded in 8 bits.
   bool has_coded_scales() const { return nested || book == FourBitBook::mxfp4; }
 
   std::int64_t blocks(std::int64_t elements) const { return (elements + block - 1) / block; }
@@ -50,7 +50,7 @@ struct FourBitTable {
 };
 // NF4: quantiles of the normal distribution. FP4: a sign and 0, 1/192, 1/6, 1/4, 1/3, 1/2, 2/3, 1. Its two
 // zeros, both 0, are neighbours: the smallest values above 0 get code 8. MXFP4: a sign and 0, 1/2, 1, 3/2, 2,
-// 3, 4, 6, which are not relative to a largest value.
+// 3, 4, 6, which are not relative to absmax.
 constexpr FourBitTable four_bit_table(FourBitBook book) {
   if (book == FourBitBook::nf4)
     return {{-1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f,

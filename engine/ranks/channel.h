@@ -13,11 +13,11 @@
 
 namespace ft {
 
-// Seals what a rank sends to another one, and opens what it receives.
+// Seals the bytes that a rank sends, and opens the bytes that it receives.
 class Seal {
  public:
   virtual ~Seal() = default;
-  // As Channel's.
+  // Work as Channel's functions.
   virtual std::ptrdiff_t send(std::span<const iovec>) = 0;
   virtual std::ptrdiff_t receive(void* to, std::size_t room) = 0;
   virtual std::int64_t sent() const = 0;
@@ -26,16 +26,16 @@ class Seal {
 class Channel {
  public:
   Channel() = default;
-  Channel(Socket socket, std::unique_ptr<Seal> seal = nullptr)  // without a seal: bytes as they are
+  Channel(Socket socket, std::unique_ptr<Seal> seal = nullptr)  // null: plain bytes
       : socket_(std::move(socket)), seal_(std::move(seal)) {}
 
   int fd() const { return socket_.fd(); }
   explicit operator bool() const { return static_cast<bool>(socket_); }
 
-  // Never wait. As sendmsg(2) and recv(2): return the bytes moved, 0 if the other end has closed, or -1 with
-  // errno; EBADMSG: the seal is broken, and stays so. send() counts bytes once the socket has all of their
-  // frame; after EAGAIN it has to be called with the same bytes again, which more may follow. receive()
-  // returns only bytes whose seal is whole. EAGAIN: nothing that has arrived is left inside.
+  // Work as sendmsg(2) and recv(2), and never wait: return the bytes moved, 0 if the other end has closed, or
+  // -1 with errno. EBADMSG: the seal is broken, and stays broken. send() counts bytes once the socket has
+  // taken their complete frame; after EAGAIN, call it again with the same bytes, which more may follow.
+  // receive() returns only bytes whose seal is intact; EAGAIN: it holds none that have arrived.
   std::ptrdiff_t send(std::span<const iovec> pieces);
   std::ptrdiff_t receive(void* to, std::size_t room);
   std::int64_t sent() const { return seal_ ? seal_->sent() : sent_; }  // bytes that the socket took

@@ -1,4 +1,4 @@
-// Protection of what ranks send each other over TCP (distributed.encryption).
+// Protection of the bytes that ranks send over TCP (distributed.encryption).
 #pragma once
 #include <cstdint>
 
@@ -6,9 +6,9 @@
 
 namespace ft {
 
-// none: the handshake alone is authenticated (handshake.h). auth: every frame has a code of its bytes and its
-// number, so that changed, dropped, repeated and moved frames are found; anybody can read them. tls: TLS 1.3,
-// which also hides them. Keys of auth and tls are derived from the job's token, anew for each connection.
+// none: only the handshake is authenticated (handshake.h). auth: a code of each frame's bytes and number
+// reveals changed, dropped, repeated and moved frames; anybody can read the bytes. tls: TLS 1.3, which also
+// hides the bytes. Each connection derives its own keys from the job's token.
 enum class Encryption : std::uint8_t { none, auth, tls };
 constexpr auto words(Encryption) {
   using enum Encryption;

@@ -1,7 +1,7 @@
 // The handshake by which two ends of a connection prove that they belong to one job, before either trusts the
 // other's data. Each sends a random number and receives an HMAC-SHA-256 (RFC 2104) over both numbers, keyed
 // with the job's token. The token itself is never sent, and a recorded handshake is useless later. Proofs
-// cover each end's setting of distributed.encryption too, and that of the connecting end its greeting. The
+// also cover both ends' distributed.encryption, and the connecting end's proof covers its greeting. The
 // handshake is not encrypted: it shows names of machines, numbers of ranks and a hash of the configuration.
 #pragma once
 #include <array>
@@ -21,7 +21,7 @@ constexpr std::uint16_t kMeshVersion = 5;  // version of handshakes and messages
 
 struct Hello {  // sent by the connecting end
   std::array<char, 8> magic = {'f', 't', ' ', 'r', 'a', 'n', 'k', 's'};
-  std::uint16_t version = kMeshVersion, encryption = 0;  // the second: an Encryption
+  std::uint16_t version = kMeshVersion, encryption = 0;  // encryption: an Encryption
   Nonce nonce{};
 };
 
@@ -34,12 +34,12 @@ struct Challenge {  // the listening end's answer
 Nonce random_nonce();
 std::string random_token();  // 32 hexadecimal digits
 
-// The listening end's proof, and the connecting end's, which also covers its greeting. The proof in the
-// challenge is not part of either.
+// Return the proof of the listening end, and of the connecting end, which also covers its greeting. Neither
+// covers the proof in the challenge.
 Proof proof_of_listener(const std::string& token, const Hello&, const Challenge& own);
 Proof proof_of_guest(const std::string& token, const Hello&, const Challenge&,
                      std::span<const std::byte> greeting);
-// Returns the secret of this connection for one use, `purpose`. It differs in every handshake.
+// Returns a secret of this connection for one purpose. It differs in every handshake.
 Proof key_of_connection(const std::string& token, const char* purpose, const Hello&, const Challenge&);
 bool same(const Proof&, const Proof&);  // takes equally long for all inputs
 

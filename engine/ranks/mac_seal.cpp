@@ -50,7 +50,7 @@ std::ptrdiff_t MacSeal::fill(std::size_t until) {
   return n;
 }
 
-// Returns true if the frame in in_ is the next one that the other end has sent.
+// Returns true if in_ holds the next frame of the other end, with a right code.
 bool MacSeal::open() {
   FrameMac::Tag tag{};
   std::memcpy(tag.data(), in_.data() + kHead + whole_, tag.size());

@@ -1,4 +1,4 @@
-// distributed.encryption=auth: frames that are authenticated, and not hidden. A frame is its size (4 bytes),
+// distributed.encryption=auth: frames that are authenticated but not hidden. A frame is its size (4 bytes),
 // up to 64 KiB, and the code of both (16 bytes) under the frame's number, which is not sent.
 #pragma once
 #include <vector>
@@ -24,7 +24,7 @@ class MacSeal final : public Seal {
 
  private:
   void pack(std::span<const iovec>);
-  std::ptrdiff_t fill(std::size_t until);  // reads bytes of a frame; returns as recv(2)
+  std::ptrdiff_t fill(std::size_t until);  // reads a frame up to `until` bytes; returns as recv(2)
   bool open();
 
   int socket_;
@@ -33,7 +33,7 @@ class MacSeal final : public Seal {
   std::vector<std::byte> out_, in_;           // one frame each
   std::size_t packed_ = 0, left_ = 0;         // bytes that out_ carries; bytes of the frame still to send
   std::size_t filled_ = 0;                    // bytes of the frame in in_
-  std::size_t taken_ = 0, whole_ = 0;         // bytes that receive() has returned of in_'s, and may return
+  std::size_t taken_ = 0, whole_ = 0;         // of in_: bytes that receive() has returned; all that it may
   bool broken_ = false;
   std::int64_t sent_ = 0;
 };

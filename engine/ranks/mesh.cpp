@@ -190,7 +190,7 @@ Channel introduce(Socket to, const Meeting& m, const Greeting& mine, const std::
   const Answer answer{proof_of_guest(m.token, hello, c, bytes_of(mine)), mine};
   if (!send_all(to, &answer, sizeof answer, deadline))
     throw UserError(Exit::peer_lost, whom + " went away while the ranks were connecting");
-  // Both ends have proved to be of this job, so that both report it.
+  // Reports different settings on both ends, which have proved that they belong to this job.
   if (c.encryption != hello.encryption)
     throw UserError(Exit::mismatch, other_encryption(whom, c.encryption, m));
   return sealed(std::move(to), m.encryption, End::guest, m.token, hello, c,

@@ -9,11 +9,11 @@
 
 namespace ft {
 
-enum class End : std::uint8_t { guest, listener };  // of a connection: the one that connected, the other
+enum class End : std::uint8_t { guest, listener };  // of a connection: the connecting one, and the other
 
-// Seals a connection whose ends have proved to know the token. Both ends call it at the same time. Throws
-// UserError (peer_lost) if the other end does not answer as it must until the deadline; the message begins
-// with `whom`, the other end.
+// Seals a connection whose ends have proved that they know the token. Both ends call it at the same time.
+// Throws UserError (peer_lost) if the other end does not answer correctly before the deadline; the message
+// begins with `whom`, its name.
 Channel sealed(Socket, Encryption, End own, const std::string& token, const Hello&, const Challenge&,
                Clock::time_point deadline, const std::string& whom);
 

@@ -32,7 +32,7 @@ double try_seal(Encryption encryption, std::int64_t bytes) {
     return sealed(std::move(socket), encryption, own, token, hello, challenge, deadline, "the other end");
   };
   const std::vector<std::byte> piece(kPiece, std::byte{1});
-  // Receives all bytes; returns when the last has come.
+  // Receives all bytes; returns the time at which the last arrived.
   auto received = std::async(std::launch::async, [&] {
     Channel channel = end(std::move(to), End::listener);
     std::vector<std::byte> in(kPiece);

@@ -6,8 +6,8 @@
 
 namespace ft {
 
-// Makes a connection of two ends, as ranks do, and sends `bytes` over it. Returns the bytes a second. Throws
-// UserError if no connection comes about or bytes do not arrive as they were sent.
+// Connects two ends over loopback, as ranks do, and sends `bytes`. Returns bytes per second. Throws UserError
+// if the connection fails, or bytes are lost or changed.
 double try_seal(Encryption, std::int64_t bytes = std::int64_t{32} << 20);
 
 }  // namespace ft

@@ -5,8 +5,8 @@
 
 namespace ft {
 
-// Sends one piece as it lies in memory, and several, which a message's header and first bytes are, as one
-// record.
+// Sends one piece from its place in memory. Copies several pieces, a message's header and first bytes, into
+// one record.
 std::ptrdiff_t TlsSeal::send(std::span<const iovec> pieces) {
   if (held_ == 0 && pieces.size() == 1) return tls_.send(pieces[0].iov_base, pieces[0].iov_len);
   if (held_ == 0)

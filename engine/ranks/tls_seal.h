@@ -22,7 +22,7 @@ class TlsSeal final : public Seal {
  private:
   TlsConnection tls_;
   std::vector<std::byte> gathered_;  // a record of several pieces
-  std::size_t held_ = 0;             // bytes in it that are to be sent
+  std::size_t held_ = 0;             // bytes of gathered_ still to send
 };
 
 }  // namespace ft

@@ -52,7 +52,7 @@ std::string who_differs(const Votes& votes) {
 
 }  // namespace
 
-// Eight chains, so that the processor computes them at the same time.
+// Hashes in eight chains, which the processor computes in parallel.
 std::uint64_t audit_hash(std::span<const std::byte> bytes, std::uint64_t seed) {
   constexpr std::size_t kLanes = 8, kWord = sizeof(std::uint64_t), kRow = kLanes * kWord;
   std::array<std::uint64_t, kLanes> lanes;
@@ -104,7 +104,7 @@ std::uint64_t Audit::key_of(const Held& h) {
   return key;
 }
 
-// Values that are offloaded are sharded, so that no other rank has them.
+// Skips offloaded values: they are sharded, so no other rank has them.
 void Audit::each_held(bool slices, bool gradients,
                       const std::function<void(HostPieces&, const Held&)>& visit) {
   for (std::size_t s = 0; s < stores_.size(); ++s) {
@@ -173,8 +173,8 @@ void Audit::gather() {
   }
 }
 
-// Returns the text about the first tensor that differs, in the order of the lowest rank that holds it; empty:
-// none does. All ranks have the same hashes, so that they agree.
+// Returns a message about the first tensor that differs, by the lowest rank that holds it; empty: none
+// differs. All ranks have the same hashes, so they return the same.
 std::string Audit::verdict(std::int64_t step) {
   std::map<std::uint64_t, Votes> all;
   for (std::size_t r = 0; r < all_.size(); ++r)
@@ -197,7 +197,7 @@ std::string Audit::verdict(std::int64_t step) {
   return "";
 }
 
-// Returns the name of what a key stands for, which `rank` knows, on all ranks.
+// Returns, on all ranks, the name of a key's tensor or position, which `rank` knows.
 std::string Audit::told_by(int rank, std::uint64_t key) {
   std::string text = key == kPosition && world_.rank() == rank ? "the position in the run" : "";
   if (world_.rank() == rank && key != kPosition)

@@ -1,7 +1,7 @@
 // Silent data corruption: a memory, a processor or a link changes bits and reports nothing. Ranks hold many
 // tensors in common: replicated weights, the gradients and optimizer states of ZeRO stage 0, copies in groups
-// of ranks, tensor parallelism and pipelines. An audit hashes each rank's, compares them, and names the rank
-// whose bits are not the others'. Tensors with the same name, kind and elements have to be equal; no rule
+// of ranks, tensor parallelism and pipelines. An audit hashes every rank's tensors, compares the hashes, and
+// names the rank whose bits differ. Tensors with the same name, kind and elements must be equal; no rule
 // depends on a parallel axis.
 #pragma once
 #include <cstdint>
@@ -22,20 +22,21 @@ std::uint64_t audit_hash(std::span<const std::byte> bytes, std::uint64_t seed = 
 
 class Audit {
  public:
-  // stores: with values, of all models that are trained. world: all ranks of the run, which construct it
+  // stores: the stores of all models of the run, with values. world: all ranks of the run, which construct it
   // together.
   Audit(Ops&, std::vector<ParameterStore*> stores, Communicator& world);
 
-  // Number of tensors that this rank compares with others; 0: this rank alone holds what it has.
+  // Number of tensors that this rank shares with other ranks and compares; 0: it shares none.
   std::int64_t compared() const { return compared_; }
-  // Compares everything after a step; every rank calls it. position: text that has to be equal on all ranks.
-  // gradients: those of the step are added up over ranks. Throws UserError (corruption), with the same
-  // text on all ranks, if a tensor differs; on a slow rank perhaps (peer_lost), because another one left.
+  // Compares everything after a step; every rank calls it. position: text that must be equal on all ranks.
+  // gradients: true if the step's gradients were added up over ranks. Throws UserError (corruption), with the
+  // same text on all ranks, if a tensor differs. A slow rank may throw (peer_lost), because another rank has
+  // left.
   void check(std::int64_t step, const std::string& position, bool gradients);
 
  private:
   struct Entry {
-    std::uint64_t key, hash;  // of what it is, and of its bits
+    std::uint64_t key, hash;  // hashes of its identity (name, kind, elements), and of its bits
   };
   enum class Kind : std::uint8_t { value, master, gradient, state };
   // A tensor of this rank: elements [first, first + values.numel()) of a parameter or of its state.
@@ -47,7 +48,7 @@ class Audit {
     std::int64_t first;
     Tensor values;
   };
-  // slices: masters, gradients and states too.
+  // slices: also visits masters, gradients and states.
   void each_held(bool slices, bool gradients, const std::function<void(HostPieces&, const Held&)>& visit);
   void gather();  // own_ of all ranks into all_
   bool is_shared(std::uint64_t key) const;
@@ -60,7 +61,7 @@ class Audit {
   Communicator& world_;
   HostPieces pieces_;
   std::vector<std::uint64_t> shared_;  // keys that several ranks hold, ascending
-  bool slices_ = false;                // some of them belong to masters, gradients or states
+  bool slices_ = false;                // some of shared_ belong to masters, gradients or states
   std::vector<Entry> own_;
   std::vector<std::vector<Entry>> all_;  // by rank
   std::vector<std::byte> wire_;

@@ -36,7 +36,7 @@ void read_mean(const SafetensorsFile& file, const StoredTensor& t, const Tensor&
   }
 }
 
-// Reads a parameter's elements from `first` on: from(values, at) reads the values at a place of the complete
+// Reads a parameter's elements from `first` on. from(values, at) reads values at a place in the complete
 // tensor.
 void read(const Parameter& p, std::int64_t first, const Tensor& to, auto from) {
   each_piece(p, first, to.numel(), [&](std::int64_t here, std::int64_t at, std::int64_t n) {

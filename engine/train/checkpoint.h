@@ -61,7 +61,7 @@ class ModelFiles {
   virtual void create(const std::string& folder, bool exact) = 0;
   virtual std::int64_t bytes(bool exact) const = 0;         // size of the weights
   virtual std::string name_of(const Parameter&) const = 0;  // name in the files
-  // Number of the parameter's first element in the tensor of that name.
+  // Returns the number of the parameter's first element in its tensor in the files.
   virtual std::int64_t first_of(const Parameter&) const { return 0; }
   // Finishes the created and filled files as a result, on rank 0.
   virtual void complete(const std::string& /*folder*/) {}
@@ -69,8 +69,8 @@ class ModelFiles {
   virtual ReadParameter read(const std::string& folder) = 0;
 };
 
-// Writes this rank's part of everything trained into the files that rank 0 has created in a folder, which all
-// ranks see: the weights, and for a checkpoint the optimizer's states. Every rank calls it.
+// Writes this rank's part of the trained weights, and for a checkpoint of the optimizer's states, into files
+// that rank 0 has created in a folder that all ranks see. Every rank calls it.
 void fill_in(const std::string& folder, ParameterStore&, const ModelFiles&, Content);
 
 class Checkpoints {
@@ -85,8 +85,8 @@ class Checkpoints {
   // checkpoint appears.
   std::string save(const TrainState&, const std::function<void(const std::string& folder)>& extra);
 
-  // The steps of save(), for a save beside training (saving.h). A checkpoint that is begun and never
-  // completed leaves nothing.
+  // The steps of save(), for saving beside training (saving.h). A checkpoint that is begun and not completed
+  // leaves no files.
   struct Begun {
     TrainState state = {};
     std::string folder = {};

@@ -27,7 +27,7 @@ struct PlanRequest {
   ZeroOptions zero{.stage = ZeroStage::of(0)};
   std::int64_t reduce_bucket = std::numeric_limits<std::int64_t>::max();  // elements reduced at once
   DType wire = DType::f32;                       // dtype of gradients sent between ranks
-  Encryption encryption = Encryption::none;      // of what ranks send over TCP
+  Encryption encryption = Encryption::none;      // of messages over TCP
   bool nccl = false;                             // ranks communicate over NCCL, between GPUs
   StatesOf states = no_states;                   // of the optimizer
   std::shared_ptr<const Optimizer> optimizer{};  // null: its memory and traffic are not counted

@@ -1,5 +1,5 @@
-// This rank's part of everything that a checkpoint or a result holds, tensor by tensor: weights, optimizer
-// states, gradients of a delayed step, a critic. The parts of all ranks are everything once.
+// This rank's part of the tensors in a checkpoint or a result: weights, optimizer states, gradients of a
+// delayed step, a critic. Together the ranks' parts hold each element once.
 #pragma once
 #include <functional>
 #include <string>
@@ -31,11 +31,12 @@ using PlaceOf = std::function<FilePlace(const Parameter&)>;
 class PartSink {
  public:
   virtual ~PartSink() = default;
-  // Values of a parameter, or a state of it, from this rank's element `first` on: memory that `pieces` reads,
-  // valid during the call.
+  // Receives values of a parameter, or of its state, from this rank's element `first` on: memory that
+  // `pieces` reads, valid during the call.
   virtual void part(const FilePlace&, const Parameter&, std::int64_t first, HostPieces& pieces,
                     const Tensor& values) = 0;
-  // Values in host memory, valid during the call, from element `first` of the tensor `name` in the files on.
+  // Receives values in host memory, valid during the call, for tensor `name` in the files, from its element
+  // `first` on.
   virtual void values(const std::string& name, std::int64_t first, const Tensor& host) = 0;
 };
 

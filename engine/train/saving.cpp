@@ -92,7 +92,7 @@ void Saving::look() {
   report_.saved(std::exchange(row_, {}));
 }
 
-// Runs work in the thread, with these parts while it runs and when it is done.
+// Runs work in the thread. part_ is `now` while it runs and `then` when it is done.
 void Saving::in_thread(Part now, Part then, std::function<void()> work) {
   part_ = now;
   thread_->give([this, then, work = std::move(work)] {

@@ -1,7 +1,8 @@
-// Saves a run's checkpoints: while training waits, or beside it. Beside it, the ranks copy their parts into
-// snapshots, a thread of each rank writes its part, and when all parts are written a thread of rank 0 seals
-// the checkpoint. The ranks agree on that once a step, so that no thread sends messages. One checkpoint is
-// written at a time: the next one waits for it. Training's bits, and the files', are the same in both ways.
+// Saves a run's checkpoints: training waits, or goes on beside it. To save beside training, ranks copy their
+// parts into snapshots, a thread of each rank writes its part, and a thread of rank 0 seals the checkpoint
+// when all parts are written. The ranks find that out once a step, so that no thread sends messages. One
+// checkpoint is written at a time; the next one waits. Both ways give the same bits in training and in the
+// files.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -17,7 +18,7 @@ namespace ft {
 
 class Saving {
  public:
-  // comm: all ranks of the run. snapshot: null: training waits.
+  // comm: all ranks of the run. snapshot: null if training waits.
   Saving(Checkpoints&, Communicator& comm, Report&, Snapshot* snapshot);
   // Waits for the thread. A checkpoint that not all ranks have written is dropped.
   ~Saving();
@@ -29,11 +30,12 @@ class Saving {
   // checkpoint, or the one before, could not be written.
   void save(const TrainState&, const std::function<void(const std::string& folder)>& extra,
             std::function<void()> prune);
-  // Waits until the last checkpoint is complete and reports it. Every rank calls it. Throws its exception.
+  // Waits until the last checkpoint is complete and reports it. Every rank calls it. Throws if it could not
+  // be written.
   void finish();
 
-  // For the ranks' agreement, once a step.
-  bool written() const { return part_ == Part::written; }  // this rank's part is, and not yet agreed on
+  // State that the ranks compare once a step.
+  bool written() const { return part_ == Part::written; }  // this rank's part is written, but not yet all
   bool failed() const { return part_ == Part::failed; }    // save() and finish() will throw
   void all_written();                                      // every rank has written its part
   // Reports a checkpoint that has become complete.

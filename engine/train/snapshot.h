@@ -12,12 +12,12 @@
 namespace ft {
 
 // Returns the bytes that a snapshot of the stores' parts needs on any rank. The stores may be on NullOps.
-// critic: null: there is none.
+// critic: null if there is none.
 std::int64_t snapshot_bytes(ParameterStore&, ParameterStore* critic);
 
 class Snapshot final : public PartSink {
  public:
-  // memory: open, in host memory.
+  // memory: an open depot in host memory.
   explicit Snapshot(std::shared_ptr<Depot> memory) : memory_(std::move(memory)) {}
 
   void clear();  // forgets the copies
@@ -32,14 +32,14 @@ class Snapshot final : public PartSink {
  private:
   struct Copy {
     FilePlace place;
-    const Parameter* parameter;  // null: `first` counts in the tensor in the files
+    const Parameter* parameter;  // null: `first` counts in the file's tensor
     std::int64_t first;
     Tensor values;
   };
   Tensor take(const FilePlace&, const Parameter*, std::int64_t first, const Tensor& like);
 
   std::shared_ptr<Depot> memory_;
-  std::vector<Copy> copies_;  // the first count_ are in use; kept so that later saves take no memory for it
+  std::vector<Copy> copies_;  // the first count_ are in use; the others are kept for later saves
   std::size_t count_ = 0;
   std::int64_t used_ = 0;  // bytes
 };

@@ -416,8 +416,8 @@ void Trainer::add_losses(TrainState& state, const Step& s) {
   for (std::int64_t* n : {&state.loss_targets, &state.run_loss_targets}) *n += s.targets;
 }
 
-// Returns the same on all ranks if any rank was asked, so that all save or stop at the same step. A rank that
-// could not write a checkpoint stops all. The ranks also agree here that all have written their parts.
+// Tells all ranks if any rank was asked to save or stop, so that all do it at the same step. A rank that
+// could not write a checkpoint stops all. Ranks also learn here that all parts of a checkpoint are written.
 Trainer::Asked Trainer::asked() {
   Ctx& c = p_.context;
   Scope scratch(c.scratch);

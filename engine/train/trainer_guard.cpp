@@ -1,4 +1,4 @@
-// What the Trainer does for safety: checkpoints, and audits of what ranks must hold equally.
+// Safety of the Trainer: checkpoints, and audits of tensors that ranks must hold equally.
 #include <exception>
 
 #include "engine/train/trainer.h"

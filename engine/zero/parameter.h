@@ -48,7 +48,7 @@ struct Parameter {
   bool trainable = false;
   bool decays = true;      // weight decay applies; false for biases and norms, as in transformers' Trainer
   bool embedding = false;  // a table whose rows are looked up
-  bool constant = false;   // a buffer in transformers: in the files, never trained, not counted
+  bool constant = false;   // a buffer in transformers: stored in the files, never trained, not counted
   bool wide = false;       // f32 in all files, as transformers keeps it
   UpdateRule rule = {};
 

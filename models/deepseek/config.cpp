@@ -45,12 +45,12 @@ Latent read_latent(const JsonObject& j, const Absent& a) {
   if (l.heads.rotated % 2 != 0) j.refuse("qk_rope_head_dim", "even");
   if (l.heads.count * l.heads.width() > decoder::kMaxSize)
     j.refuse("num_attention_heads", "fewer heads: ft has no room for so many columns");
-  // transformers' class for V2 always rotates neighbours.
+  // Always rotates neighbours in V2, as transformers' class does.
   l.neighbours = j.text("model_type") == "deepseek_v2" || j.boolean_or("rope_interleave", true);
   return l;
 }
 
-// Reads the layers that have experts: a list in GLM-4.7-Flash, all after the first ones elsewhere.
+// Reads which layers have experts: a list in GLM-4.7-Flash, all but the first ones in the other models.
 void read_layers(Config& c, const JsonObject& j, const Absent& a) {
   const std::int64_t dense = j.integer_or("first_k_dense_replace", a.dense_layers, 0);
   if (j.integer_or("moe_layer_freq", 1, 1) != 1)
@@ -71,8 +71,8 @@ void read_layers(Config& c, const JsonObject& j, const Absent& a) {
   }
 }
 
-// V2 has a softmax and takes the best expert of a group for its score, or no groups; the others have sigmoids
-// and a bias.
+// Reads the groups of experts and their scores. V2 has a softmax, and no groups or groups with the score of
+// their best expert; the others have sigmoids and a bias.
 void read_groups(Config& c, const JsonObject& j, const Absent& a) {
   const bool v2 = c.model_type == "deepseek_v2";
   const std::string scores = v2 ? "softmax" : "sigmoid";
@@ -136,7 +136,7 @@ Config read_config(const std::string& config_json) {
     if (c.num_key_value_heads != c.num_attention_heads)
       j.refuse("num_key_value_heads", str("num_attention_heads (", c.num_attention_heads,
                                           "): latent attention has a key for every query"));
-    c.head_dim = latent->heads.rotated;  // files may have another number here, which transformers ignores
+    c.head_dim = latent->heads.rotated;  // transformers ignores another number in files
     c.rope = read_rope(j, c.head_dim, c.max_position_embeddings, usual.rope);
     c.o_bias = bias;
     if (c.model_type == "deepseek_v2") c.mlp_bias = j.boolean_or("mlp_bias", false);

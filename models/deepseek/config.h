@@ -9,16 +9,15 @@ namespace ft::deepseek {
 
 // Sizes of latent attention.
 struct Latent {
-  std::int64_t query_rank = 0;  // 0: queries have a matrix of their own
+  std::int64_t query_rank = 0;  // 0: one matrix, q_proj, makes queries
   std::int64_t rank = 0;        // of keys and values
   LatentHeads heads;
   bool neighbours = true;  // see LatentProjections
 };
 
 struct Config : moe::Config {
-  std::optional<Latent> latent;  // absent: the usual attention (GLM-4.5)
-  std::int64_t guessing_layers =
-      0;  // layers after the model's that guess further tokens, which files may hold
+  std::optional<Latent> latent;      // absent: the usual attention (GLM-4.5)
+  std::int64_t guessing_layers = 0;  // layers after the last that guess further tokens; files may hold them
 };
 
 // Throws UserError (input) with the file and the key if a key is missing, wrong or not supported.

@@ -8,7 +8,7 @@
 namespace ft::deepseek {
 namespace {
 
-// Epsilon of the norms inside of latent attention, whatever rms_norm_eps says.
+// Epsilon of the norms inside latent attention; rms_norm_eps does not apply to them.
 constexpr float kInnerEps = 1e-6f;
 
 SelfAttention make_attention(const Config& c, std::int64_t layer, DType dtype) {

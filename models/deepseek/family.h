@@ -1,5 +1,5 @@
 // DeepSeek V2 and V3, GLM-4.7-Flash and GLM-4.5: experts beside a shared one, in all layers but the first;
-// all but GLM-4.5 make queries, keys and values by way of low ranks.
+// all but GLM-4.5 have low-rank queries, keys and values.
 #pragma once
 #include "models/family.h"
 

@@ -45,8 +45,8 @@ void require_heads(const Config& c, const JsonObject& j, const char* key, std::i
   if (width % 2 != 0) j.refuse("head_dim", "even in all layers");
 }
 
-// Reads the heads of each layer: transformers 5 writes per_layer_config, with the layers that differ; files
-// of the models have keys for the full layers. All layers of a kind must be alike.
+// Reads the heads of each layer: transformers 5 writes per_layer_config, with the layers that differ; the
+// released files have keys for the full layers. All layers of a kind must have equal heads.
 void read_full_heads(Config& c, const JsonObject& j) {
   if (!j.has("per_layer_config")) {
     c.full_head_dim = j.integer_or("global_head_dim", 512, 2, 4096);

@@ -11,7 +11,7 @@
 namespace ft::gemma4 {
 namespace {
 
-// Scores are not scaled, because queries and keys are normed.
+// Leaves scores unscaled, because queries and keys are normed.
 void finish_attention(SelfAttention& a, const Config& c, std::int64_t layer) {
   a.scale = 1;
   a.rotation = c.full(layer) ? Rotation::usual : Rotation::local;
@@ -28,7 +28,7 @@ void finish_attention(SelfAttention& a, const Config& c, std::int64_t layer) {
   a.v_norm = std::nullopt;
 }
 
-// Numbers the layers that lend keys and values, in their order.
+// Numbers the layers that lend keys and values, in order.
 void arrange_loans(std::vector<DecoderBlock>& blocks, const Config& c) {
   std::vector<std::int64_t> lenders;
   for (std::int64_t i = c.num_hidden_layers - c.borrowing; i < c.num_hidden_layers; ++i)
@@ -117,8 +117,8 @@ PerLayerInputs make_inputs(const Config& c, DType dtype) {
   return p;
 }
 
-// Describes files: the text model's names inside a larger one, experts in one tensor, and the keys and values
-// that files also have for layers that borrow them.
+// Describes files: the text model's names inside a larger model, experts in one tensor, and keys and values
+// that files hold also for borrowing layers.
 void describe_files(StoredNames& stored, const Config& c) {
   stored.nested = "language_model.";
   stored.others = {"model.vision_tower.", "model.audio_tower.", "model.embed_vision.", "model.embed_audio."};
@@ -156,7 +156,7 @@ GgufModel make_gguf(const std::string& config_json) {
   JsonObject::read(config_json).refuse("model_type", "another family: ft does not write Gemma 4 to GGUF yet");
 }
 
-// PEFT's default for the whole model; it has none for the text model alone.
+// PEFT's default targets of the complete model; it has none for the text model alone.
 constexpr std::array<std::string_view, 2> kTargets = {"q_proj", "v_proj"};
 
 }  // namespace

@@ -1,6 +1,6 @@
-// Gemma 4's text models: heads of two widths, norms on both sides, values with a norm; in the small models
-// layers that use the keys and values of earlier ones, and inputs for each layer; in a mixture experts beside
-// each MLP.
+// Gemma 4's text models: heads of two widths, norms before and after each step, values with a norm. The small
+// models have layers that use keys and values of earlier layers, and an input for each layer; the mixture has
+// experts beside each MLP.
 #pragma once
 #include "models/family.h"
 

@@ -57,7 +57,8 @@ std::optional<Found> find(const GgufNames& names, const std::string& name) {
   return std::nullopt;
 }
 
-// Tells if a tensor is of the module at the end of a path: its weight, its bias, or it itself.
+// Returns true if a tensor belongs to the module that ends a path: its weight, its bias, or a tensor of that
+// name.
 bool is_of(const std::string& name, std::string_view module) {
   const std::size_t at = name.find(str(".", module));
   if (at == std::string::npos) return false;

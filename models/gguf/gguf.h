@@ -18,8 +18,8 @@ namespace ft {
 struct GgufName {
   std::string_view hugging_face, gguf;
 };
-// Name prefixes of a stack of blocks in both formats, and the modules of each block: a name counts in the
-// first list that has it.
+// Name prefixes of a stack of blocks in both formats, and the modules of each block. The first list that has
+// a name decides.
 struct GgufBlocks {
   std::string_view hugging_face, gguf;
   std::array<std::span<const GgufName>, 3> modules;
@@ -42,7 +42,7 @@ struct GgufModel {
   bool tied_head = false;           // write the head even if it equals the embedding's table
   std::int64_t ignored_window = 0;  // attention window that readers ignore; 0: none
 
-  // Rows that follow one another in another order, by how Hugging Face's row is counted:
+  // Orders of rows that differ between the formats:
   //   pairs   GGUF rotates the pairs (2 i, 2 i + 1) of a head, and Hugging Face (i, i + D / 2): row (head,
   //           half, i) becomes row (head, i, half)
   //   thirds  GGUF stores all queries, then all keys, then all values, and Hugging Face stores them head by
@@ -55,7 +55,7 @@ struct GgufModel {
     std::int64_t heads;
     Order order = Order::pairs;
     std::int64_t each = 2, first = 0;
-    bool columns = false;  // it is the columns that have another order
+    bool columns = false;  // columns have another order, not rows
 
     bool fits(std::int64_t rows) const { return rows > first && (rows - first) % (heads * each) == 0; }
     // Returns GGUF's row (or column) of Hugging Face's row r of `rows`.
@@ -66,7 +66,7 @@ struct GgufModel {
 
   float norm_offset = 0;              // GGUF's norm weights are larger by it
   std::string_view plain_norm = "-";  // the module of norms without an offset
-  std::string_view rates = "-";       // the tensors of which GGUF stores -exp(x)
+  std::string_view rates = "-";       // tensors that GGUF stores as -exp(x)
 
   // Returns GGUF's name of a tensor, such as blk.3.attn_q.weight for model.layers.3.self_attn.q_proj.weight;
   // nullopt if GGUF has none.
@@ -74,8 +74,8 @@ struct GgufModel {
   // Returns the number that % stands for in the name of a matrix that GGUF stacks; -1: GGUF does not stack
   // it.
   std::int64_t place_in_stack(const std::string& hugging_face) const;
-  // Reorders the rows of (rows, columns) values, of the weight or bias with this name, to GGUF's order, in
-  // place; or the columns; or both, of which one has another order.
+  // Reorder values (rows, columns) of this weight or bias to GGUF's order, in place: its rows, its columns,
+  // or both. At most one of the two has another order.
   void reorder(const std::string& hugging_face, float* values, std::int64_t rows,
                std::int64_t columns) const {
     reorder_rows(hugging_face, values, rows, columns);
@@ -85,7 +85,7 @@ struct GgufModel {
                     std::int64_t columns) const;
   void reorder_columns(const std::string& hugging_face, float* values, std::int64_t rows,
                        std::int64_t columns) const;
-  // Makes GGUF's values of n values of a tensor, in place; or the other way round.
+  // Convert n values of a tensor to GGUF's values, or back, in place.
   void to_gguf(const std::string& hugging_face, float* values, std::int64_t n) const;
   void from_gguf(const std::string& hugging_face, float* values, std::int64_t n) const;
 

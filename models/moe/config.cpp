@@ -28,7 +28,7 @@ const std::array kAbsent = {
     // Only the experts of these two: models/qwen3_next reads the rest.
     Absent{"qwen3_next", {}, 512, 10, 512, 512, false, 0.001},
     Absent{"qwen3_5_moe_text", {}, 256, 8, 512, 512, true, 0.001},
-    // Only the experts of gpt-oss: models/gpt_oss reads the rest.
+    // gpt-oss: only its experts; models/gpt_oss reads the rest.
     Absent{"gpt_oss", {}, 128, 4, 0, 0, true, 0.001},
     Absent{"olmoe", {.max_position = 4096, .padding = 1, .eps = 1e-5}, 64, 8, 0, 0, false, 0.01},
 };

@@ -9,10 +9,10 @@ namespace ft::moe {
 struct Config : decoder::Config {
   std::int64_t experts = 0, choices = 0, expert_width = 0;
   std::int64_t shared_width = 0;       // width of the expert that all tokens use; 0: none
-  bool shared_gated = true;            // that expert has a gate
-  RouteRule rule{.normalised = true};  // from a router's logits to a token's experts and their weights
-  bool corrected = false;              // routers have a bias for the choice of experts
-  bool f32_logits = false;             // routers' logits are f32, whatever the model's type
+  bool shared_gated = true;            // the shared expert has a gate
+  RouteRule rule{.normalised = true};  // turns logits into a token's experts and their weights
+  bool corrected = false;              // routers choose experts with a bias
+  bool f32_logits = false;             // routers' logits are f32 in every dtype
   float balance = 0;                   // coefficient of the routers' loss; 0: not added
   bool norms_whole_rows = false;       // queries' and keys' norms cover all heads together
   std::vector<bool> sparse;            // by layer: it has experts

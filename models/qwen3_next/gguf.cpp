@@ -1,5 +1,5 @@
-// GGUF's architectures qwen35 and qwen35moe. Of a key head's value heads GGUF stores first the first of all
-// key heads, then the second; Hugging Face stores them key head by key head.
+// GGUF's architectures qwen35 and qwen35moe. Several value heads share a key head. GGUF stores the first
+// value head of every key head, then the second; Hugging Face stores value heads key head by key head.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -57,8 +57,8 @@ std::vector<GgufModel::Permuted> permuted(const DeltaHeads& h) {
           of("linear_attn.dt_bias", 0, false),          of("linear_attn.out_proj", 0, true)};
 }
 
-// Adds the sections of the positions of pictures, which all count alike in a text: half of the columns that
-// turn, in three parts.
+// Adds the sections of image positions, which are all equal in a text: half of the rotated columns, in three
+// parts.
 void add_sections(GgufKeys& keys, const Config& c, const std::string& arch) {
   const auto half = static_cast<std::int32_t>(c.rope.head_dim / 2), third = (half + 2) / 3;
   const std::int32_t second = std::min(third, half - third);
@@ -99,7 +99,7 @@ GgufModel make_gguf(const std::string& config_json) {
 Json config_of_gguf(const GgufKeyReader& keys) {
   const bool experts = keys.architecture() == "qwen35moe";
   Json config = decoder::gguf_config(keys, experts ? "qwen3_5_moe_text" : "qwen3_5_text", true);
-  // Layers that guess further tokens stand at the end; they are left out.
+  // Leaves out layers that guess further tokens, which are the last ones.
   config["num_hidden_layers"] =
       keys.whole("block_count") - static_cast<std::int64_t>(keys.real_or("nextn_predict_layers", 0));
   const std::int64_t values = keys.whole("ssm.time_step_rank"), columns = keys.whole("ssm.inner_size");

@@ -76,7 +76,7 @@ class CommandInTrouble : public testing::TestWithParam<Scene> {
     if (!scene_.trains() && results_of(scene_, w) == want_) return;  // done before the trouble came
     ASSERT_NE(scene_.trains() ? 1 : met.exit, 0) << "a success without a result";
     ASSERT_EQ(w.run(scene_.again), 0) << w.says();
-    if (untouched) return;  // the old run is whole, and the run goes on from it, as it was asked to
+    if (untouched) return;  // the old run was intact, and the command resumed it
     EXPECT_TRUE(results_of(scene_, w) == want_);
     if (scene_.trains() && kind.fault != Fault::error) {
       EXPECT_EQ(losses(w / "out"), losses_);

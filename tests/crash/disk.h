@@ -1,4 +1,4 @@
-// A disk as a recorded command changes it: files, folders and links with numbers, and the steps in their
+// A disk and its changes by a recorded command: files, folders and links with numbers, and the steps in their
 // order. A step is recorded when its system call has ended.
 #pragma once
 #include <sys/types.h>
@@ -22,12 +22,12 @@ struct Node {
   std::map<std::string, Inode> entries;  // of a folder
 };
 
-// Nodes that a step creates are there from the beginning: empty, and without a name.
+// Nodes of a command's disk. Nodes that a step creates exist from the beginning, empty and without a name.
 struct Disk {
   std::vector<Node> nodes;
 };
 
-// One name of a folder after a step. kNobody: the name is gone.
+// A name in a folder after a step. inode kNobody: the name is removed.
 struct Name {
   Inode folder = kNobody;
   std::string name;
@@ -59,7 +59,7 @@ struct Recording {
   std::string missed;  // a change that the recorder does not understand; empty: it has all
 };
 
-// The files below a folder as a reader sees them, by their paths.
+// A file, folder or link below a folder. A Tree has them by their paths.
 struct Item {
   Kind kind = Kind::file;
   std::string bytes;
@@ -73,8 +73,8 @@ Tree read_tree(const std::filesystem::path& folder);
 void write_tree(const Tree& tree, const std::filesystem::path& folder);
 // Describes a step, for messages: "write out/log.jsonl, 120 bytes at 0".
 std::string as_text(const Recording& recording, std::size_t step);
-// Returns SHA-256 of a tree. Temporary names of ft (".tmp-ft", ".trash-ft") count without their contents: no
-// command reads them, they are removed.
+// Returns SHA-256 of a tree. Temporary names of ft (".tmp-ft", ".trash-ft") count without their contents,
+// because commands remove them unread.
 std::string hash_of(const Tree& tree);
 
 }  // namespace ft::test

@@ -1,7 +1,7 @@
 // Runs a command under ptrace and does one thing at its n-th system call that changes files: kills the
 // command, lets half of a write through before that, makes the call fail, shortens a write, or sends a
-// signal. The calls of all its threads and children count, in the order in which they come, for files below
-// the command's folder other than those of its output. x86-64 only.
+// signal. Counts calls of all its threads and children, in order, for files below the command's folder except
+// its stdout and stderr. x86-64 only.
 #pragma once
 #include <filesystem>
 #include <string>

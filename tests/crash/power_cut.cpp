@@ -81,7 +81,7 @@ class Draw {
  private:
   std::size_t below(std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random_); }
 
-  // Half of the cuts come around a change of names: there a protocol decides.
+  // Places half of the cuts near a change of names, where protocols can fail.
   std::size_t place() {
     const std::size_t n = recording_.steps.size(), at = below(n + 1);
     if (below(2) == 0) return at;
@@ -135,7 +135,7 @@ class Draw {
       } else if (written[s.inode] > 0) {
         --written[s.inode];
         cut.survivors[step] = whole(step);
-      } else if (torn.insert(s.inode).second) {  // the first that did not arrive, up to a page
+      } else if (torn.insert(s.inode).second) {  // the first write that is lost: up to a page of it arrived
         cut.survivors[step] = pages_of(s);
       }
     }

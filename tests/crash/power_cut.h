@@ -1,4 +1,4 @@
-// The states in which a disk may be found after the power was cut, by two models of a file system.
+// The states of a disk after a power cut, by two models of a file system.
 //
 // `loose` promises what POSIX promises, and no more:
 //   - fsync of a file: its bytes and its size are on the disk; not its name. fdatasync: the same.
@@ -31,13 +31,13 @@ enum class FileSystem : std::uint8_t { loose, ordered };
 
 inline constexpr std::int64_t kSector = 512, kPage = 4096;
 
-// The steps before the cut that no sync has brought to the disk, and which did reach it: for a write each of
-// its sectors, for another step one value. A step that is missing here did not reach it.
+// Steps before the cut that no sync brought to the disk, with true for each part that reached it: the sectors
+// of a write, or a single value for another step. Steps that are missing here did not reach it.
 using Survivors = std::map<std::size_t, std::vector<bool>>;
 
 struct PowerCut {
   FileSystem system = FileSystem::loose;
-  std::size_t at = 0;  // steps before it
+  std::size_t at = 0;  // number of steps before the cut
   Survivors survivors;
   std::string text;  // for messages: "loose, after 12 steps, a subset"
 };

@@ -1,4 +1,5 @@
-// The models of power_cut.h, on recordings of small commands: what they may lose, and what they may not.
+// The models of power_cut.h on recordings of small commands: losses that they allow, and losses that they do
+// not.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -36,7 +37,7 @@ class Recorded : public testing::Test {
     EXPECT_TRUE(tree_of(disk_after_all(recording_, recording_.steps.size())) == found);
     return true;
   }
-  // Returns what a file may hold after a cut when the script is done; "-": it is not there.
+  // Returns all contents that a file may have after a cut at the end of the script; "-": the file is missing.
   std::set<std::string> may_be(const std::string& file, FileSystem system) const {
     std::set<std::string> all;
     for (PowerCut& cut : power_cuts(recording_, 3000, 7)) {

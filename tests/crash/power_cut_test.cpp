@@ -1,6 +1,6 @@
-// The power is cut at a moment of a command: each disk that a file system may leave behind (power_cut.h) is
-// given to ft. A checkpoint or result that was reported is there, nothing that is there is a half, and the
-// command that mends has the result of an undisturbed one.
+// Power cuts during a command: ft gets each disk that a file system may leave behind (power_cut.h). Reported
+// checkpoints and results exist, nothing is left half written, and the command that mends gives the result of
+// an undisturbed one.
 //
 // Every command is recorded once, and cut at a few moments, always the same ones; .ci/nightly takes ten
 // thousand. Cuts that leave the same disk are judged once.
@@ -80,7 +80,7 @@ void add_companions(const Workplace& w) {
 
 class PowerCuts : public testing::TestWithParam<Scene> {
  protected:
-  // The end of one disk: a problem, or the step after which the run went on.
+  // The verdict on one disk: a problem, or the step after which the run resumed.
   struct Judged {
     std::string problem;
     std::int64_t resumed = 0;
@@ -118,7 +118,7 @@ class PowerCuts : public testing::TestWithParam<Scene> {
     for (const char* file : scene_.results) ASSERT_TRUE(result_.contains(file)) << file;
   }
 
-  // Returns the files of the command's result: for a run those that its checkpoints have too.
+  // Returns the files of the command's result; for a run, the files that its checkpoints hold too.
   Tree result_in(const Tree& tree) const {
     Tree all;
     for (const auto& [path, item] : tree) {
@@ -141,7 +141,7 @@ class PowerCuts : public testing::TestWithParam<Scene> {
     return weights ? "half of a result looks as if it were all of it" : "";
   }
 
-  // True if a run that overwrites has moved nothing of the old run away.
+  // True if a run that overwrites has not yet moved any file of the old run.
   bool is_before_replacing(const Tree& tree) const {
     if (std::string(scene_.name) != "overwritten") return false;
     const Json settings = Json::parse(text_of(tree, "out/run.json"), nullptr, false);
@@ -149,7 +149,7 @@ class PowerCuts : public testing::TestWithParam<Scene> {
            settings.is_object() && settings["training"]["learning_rate"] == 0.01;
   }
 
-  // True if the old run of a command that overwrites, or a checkpoint of the new one, is whole.
+  // True if the old run of a command that overwrites, or a checkpoint of the new one, is complete.
   static bool has_a_run(const Tree& tree) {
     return std::ranges::any_of(tree, [&](const auto& file) {
       return file.first.ends_with("/manifest.json") &&
@@ -178,7 +178,7 @@ class PowerCuts : public testing::TestWithParam<Scene> {
     return judged;
   }
 
-  // Returns the step of the last checkpoint whose end the command has reported before a step of it.
+  // Returns the step of the last checkpoint that the command reported as saved in its first `before` steps.
   std::int64_t reported(std::size_t before) const {
     std::string text;
     for (std::size_t i = 0; i < before; ++i)

@@ -41,7 +41,8 @@ std::string open_file(pid_t thread, Argument file) {
   return in_process(thread, "fd/") + std::to_string(static_cast<int>(file));
 }
 
-// The number after a key such as "pos:" in a thread's description of an open file; `base`: of the digits.
+// Returns the number after a key such as "pos:" in /proc's description of a thread's open file. base: of the
+// digits.
 std::int64_t detail(pid_t thread, Argument file, const std::string& key, int base) {
   std::ifstream in(in_process(thread, "fdinfo/") + std::to_string(static_cast<int>(file)));
   for (std::string word, value; in >> word >> value;)
@@ -109,7 +110,7 @@ class Recorder final : public Traced {
     }
   }
 
-  // Returns the number of a file; kNobody: it does not exist, or is no file below the folder.
+  // Returns a file's number; kNobody: it does not exist, or is not below the folder.
   Inode known(const std::string& path, bool follow) const {
     struct stat info {};
     if ((follow ? ::stat(path.c_str(), &info) : ::lstat(path.c_str(), &info)) != 0) return kNobody;
@@ -281,7 +282,7 @@ class Recorder final : public Traced {
     }
     struct stat info {};
     ::stat(open_file(thread, static_cast<Argument>(*file)).c_str(), &info);
-    known_.erase({info.st_dev, info.st_ino});  // the number of a removed file may come again
+    known_.erase({info.st_dev, info.st_ino});  // the system may reuse a removed file's number
     if (folder < 0) return true;
     const Inode inode = known_[{info.st_dev, info.st_ino}] = add(Kind::file);
     if (!nameless) note_names(thread, {{folder, place.name, inode}});

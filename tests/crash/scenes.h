@@ -1,4 +1,4 @@
-// The commands of the laboratory: each writes files, and has a command that mends it after trouble.
+// Commands that write files, each with a command that mends its output after trouble.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ struct Scene {
   Words prepare;                     // a command before it; empty: none
   Words command;                     // the command that meets trouble
   Words again;                       // the command that mends
-  std::vector<const char*> results;  // files that the commands have to leave, the same as without trouble
+  std::vector<const char*> results;  // files that must be the same as without trouble
 
   bool trains() const { return again.back() == kAuto; }
 };

@@ -16,7 +16,7 @@ namespace ft::test {
 using Registers = user_regs_struct;
 using Argument = unsigned long long;
 
-inline constexpr int kNotTraced = 96;  // exit code of a command that this system does not let us trace
+inline constexpr int kNotTraced = 96;  // exit code if this system does not allow tracing
 
 // Returns argument i of a system call, from 0.
 Argument argument(const Registers&, int i);
@@ -34,9 +34,9 @@ class Traced {
           std::span<const long> calls);
 
  protected:
-  // A thread has stopped before a call of the list. The implementation lets it go on.
+  // Called when a thread has stopped before a call of the list. The implementation continues it.
   virtual void before_call(pid_t thread, Registers&) = 0;
-  // A thread that went on with stop_after_call() has stopped again.
+  // Called when a thread continued with stop_after_call() has stopped again.
   virtual void after_call(pid_t) {}
 
   static void go_on(pid_t thread, int signal = 0);

@@ -1,5 +1,5 @@
 // libFuzzer: any bytes as the messages between ft launch and its nodes, in pieces whose size the first byte
-// gives. What is a frame is encoded as it came.
+// gives. Frames that are read are encoded to the same bytes.
 #include <algorithm>
 
 #include "app/launch/frames.h"

@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Bytes that are held now, and the most since an input began. libFuzzer has no limit by an input's size.
+// Bytes that are allocated now, and the most since an input began. libFuzzer has no limit that depends on the
+// input's size.
 std::atomic<std::int64_t> held{0}, most{0};
 
 void on_malloc(const volatile void*, std::size_t bytes) {

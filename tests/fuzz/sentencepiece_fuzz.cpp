@@ -1,5 +1,5 @@
-// libFuzzer: any bytes as a SentencePiece model, read as LLaMA's tokenizer.model and T5's spiece.model. What
-// is accepted gives ids for texts.
+// libFuzzer: any bytes as a SentencePiece model, read as LLaMA's tokenizer.model and T5's spiece.model. An
+// accepted model gives ids for texts.
 #include "data/tokenizers/tokenizer.h"
 #include "tests/fuzz/input.h"
 

@@ -60,7 +60,8 @@ TEST(ExpertTargets, QwensSharedExpertsKeepTheirNames) {
   }
 }
 
-// DeepSeek's names of dense layers and of shared experts mean the experts, too; latent attention has its own.
+// DeepSeek's names of linears in dense layers and shared experts also name the experts; latent attention has
+// other names.
 TEST(ExpertTargets, DeepSeek) {
   const LoraConfig c = converted("deepseek-v3", "all-linear");
   EXPECT_EQ(std::get<Names>(c.target_modules),
@@ -68,7 +69,7 @@ TEST(ExpertTargets, DeepSeek) {
   EXPECT_EQ(c.target_parameters, (Names{"down_proj", "gate.weight", "gate_up_proj"}));
 }
 
-// A bias of routers is a buffer in transformers: full fine-tuning does not train it, and no count has it.
+// A routers' bias is a buffer in transformers: full fine-tuning does not train it, and counts leave it out.
 TEST(ExpertTargets, ABiasForTheChoiceOfExpertsIsConstant) {
   const MadeModel made = model("deepseek-v3");
   train_all(*made.model);

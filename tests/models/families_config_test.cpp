@@ -228,7 +228,7 @@ TEST(FamilyConfigs, LatentAttentionRefusesByName) {
             "mlp_layer_types must be a list of sparse and dense, is [\"dense\",\"thin\"]");
 }
 
-// The factor of the scores where positions are scaled, as transformers' yarn_apply_mscale has it.
+// The factor of scores with scaled positions equals transformers' yarn_apply_mscale.
 TEST(FamilyConfigs, DeepSeeksYarnScalesTheScores) {
   const Rope stretched{.type = Rope::Type::yarn, .factor = 40, .mscale_all_dim = 0.707};
   EXPECT_NEAR(stretched.score_factor(), std::pow(0.1 * 0.707 * std::log(40.0) + 1, 2), 1e-12);
@@ -252,8 +252,8 @@ TEST(FamilyConfigs, Qwen35) {
   EXPECT_NE(made(whole).info.note.find("vision tower"), std::string::npos);
 }
 
-// The large dense kind, the small kind and the mixture; files of both generations of transformers, alone and
-// inside a larger model.
+// The large dense model, the small model and the mixture, in files of both generations of transformers, alone
+// and inside a larger model.
 TEST(FamilyConfigs, Gemma4) {
   Json dense = base("gemma4_text");
   dense.update({{"hidden_size_per_layer_input", 0},

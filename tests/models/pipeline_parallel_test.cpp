@@ -31,8 +31,8 @@ TEST_P(PipelineParallel, TwoStagesAreOne) {
   }
 }
 
-// Layers of a small Gemma 4 use the keys and values of earlier ones, and inputs that the first stage would
-// make.
+// Layers of a small Gemma 4 need keys and values of earlier layers, and inputs that only the first stage
+// makes.
 TEST(Pipelines, AreRefusedForLayersThatShareKeys) {
   try {
     run_on({.golden = "gemma4-e"}, grid_of(2));

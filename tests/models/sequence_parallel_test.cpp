@@ -94,7 +94,7 @@ std::vector<Batch> with_sources(std::vector<Batch> all) {
 }
 
 float number(const std::string& name, std::int64_t i) {
-  if (name.ends_with(".layer_scalar")) return 1;  // else the stream fades, and with it the gradients
+  if (name.ends_with(".layer_scalar")) return 1;  // small scalars would make the stream vanish
   const std::uint32_t bits = Random{5}.with(name).at(static_cast<std::uint64_t>(i))[0];
   return 0.2f * (static_cast<float>(bits) / 4294967296.0f - 0.5f);
 }

@@ -83,8 +83,8 @@ V balance(const std::vector<Values<V>>& p, std::size_t k) {
 
 // Returns the sum of the experts' MLPs, whose parameters are `at`E.gate, .up and .down; the router is
 // `router`, and `correction` a bias for the choice, if there is one. Each token's probabilities are appended
-// to `probabilities`. `factor`: an expert accepts at most this times the rows that it would have if all
-// experts had equally many; 0: no limit.
+// to `probabilities`. `factor`: the most rows that an expert accepts, as a multiple of an even share; 0: no
+// limit.
 template <class V>
 Values<V> experts(const Named<V>& in, const std::string& router, const std::string& at, std::size_t k,
                   const RouteRule& rule, const Values<V>& x, std::size_t rows, const Lora& lora,

@@ -6,7 +6,7 @@
 namespace ft::test {
 
 // Writes NAME.cert.pem, of localhost and 127.0.0.1, signed by itself, and its key NAME.key.pem into a folder.
-// days: until it expires; 0: it expires at once. Returns false if there is no openssl program.
+// days until it expires; 0: it expires at once. Returns false if there is no openssl program.
 inline bool make_certificate(const std::string& folder, const std::string& name, int days = 30) {
   const std::string path = "'" + folder + "/" + name;
   const std::string made =

@@ -1,4 +1,4 @@
-// Somebody between two ranks: passes on what one sends the other, and changes it at one place.
+// A relay between two ranks: passes their bytes on, and changes them at one place.
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ namespace ft::test {
 
 struct WireFault {
   enum class Kind { none, flip, drop, repeat, swap, cut, delay, stall, insert } kind = Kind::none;
-  int connection = 0;     // in the order in which they were opened: 0 for data, 1 for heartbeats
+  int connection = 0;     // by the order of opening: 0 for data, 1 for heartbeats
   bool to_root = true;    // the direction
   std::size_t at = 0;     // bytes of that direction before the fault
   std::size_t bytes = 1;  // dropped, repeated, or swapped with as many that follow; flip: the bit of one byte
@@ -84,7 +84,8 @@ class Relay {
         });
     }
   }
-  // Returns the bytes that are to be passed on: all before the fault, then nothing until it can be made.
+  // Returns the bytes to pass on: all before the fault, then none until all bytes that the fault needs have
+  // come.
   std::string pass(std::string& held, std::size_t& passed, bool& waiting) {
     std::string now;
     const std::size_t window = fault_.kind == WireFault::Kind::swap ? 2 * fault_.bytes : fault_.bytes;

@@ -13,14 +13,15 @@ std::vector<double> ClassMeasures::take() {
 
 namespace {
 
-// Sums of a class: targets that have it and are predicted so, that are predicted so, and that have it.
+// Sums of a class: targets that have it and are predicted to have it, that are predicted to have it, and that
+// have it.
 struct ClassSums {
   double hits, predicted, actual;
   bool occurs() const { return predicted + actual > 0; }
   double f1() const { return occurs() ? 2 * hits / (predicted + actual) : 0; }
 };
 
-// Counts targets, right ones, and for each label its ClassSums.
+// Counts targets and right predictions, and each label's ClassSums.
 class Counted : public ClassMeasures {
  public:
   explicit Counted(std::int64_t labels) : ClassMeasures(kFirst + 3 * labels), labels_(labels) {}

@@ -79,7 +79,7 @@ class Classify final : public Objective {
             }};
   }
 
-  // A batch that is only planned has no labels.
+  // Accepts a batch without labels, which is only planned.
   double sum(const Batch& b, std::span<const float> values, std::span<double> slopes) {
     const auto K = static_cast<std::size_t>(classes_.size()),
                each = static_cast<std::size_t>(classes_.label_size());

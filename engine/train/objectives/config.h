@@ -43,7 +43,7 @@ struct ObjectiveConfig : ObjectiveSettings {
   explicit ObjectiveConfig(Chosen<ObjectiveKind> kind) : type(kind) {}
 
   ObjectiveNeeds needs() const { return type->needs ? type->needs(*this) : ObjectiveNeeds{}; }
-  // Returns true if the data holds something else than examples, such as answers to compare.
+  // Returns true if the data holds other rows than examples, such as answers to compare.
   bool compares() const { return type->rows != ObjectiveRows::examples; }
   bool generates() const { return needs().generates; }
   // Returns true if the data holds texts to classify or to embed, and no answers.

@@ -7,7 +7,7 @@
 namespace ft {
 namespace {
 
-// Adds up in eight parts, so that a compiler can use its vectors.
+// Adds up in eight parts, so that the compiler can vectorise it.
 double dot(std::span<const double> a, std::span<const double> b) {
   std::array<double, 8> parts{};
   const std::size_t whole = a.size() / parts.size() * parts.size();
@@ -23,7 +23,7 @@ void add(std::span<double> to, double factor, std::span<const double> v) {
   for (std::size_t i = 0; i < to.size(); ++i) to[i] += factor * v[i];
 }
 
-// Directions of vectors that are cut to their first columns; lengths are at least 1e-12, as in PyTorch.
+// Directions of vectors cut to their first columns. Lengths count as at least 1e-12, as in PyTorch.
 struct Directions {
   Vectors unit;
   std::vector<double> lengths;

@@ -20,13 +20,13 @@ struct Vectors {
 
 struct Contrasted {
   double loss = 0;                         // sum over the anchors
-  std::vector<double> anchors, documents;  // its derivatives, as the vectors lie
+  std::vector<double> anchors, documents;  // its derivatives, in the order of the vectors' values
   std::vector<std::int64_t> ranks;         // by anchor: documents that are nearer than its positive
 };
 
-// loss = sum_i -log softmax_j(scale cos(a_i, d_j))[positive_i], summed over `dims`: vectors cut to their
-// first columns. positives: for each anchor the index of its document. ranks are those of the largest of
-// `dims`.
+// loss = sum_i -log softmax_j(scale cos(a_i, d_j))[positive_i], summed over `dims`, the numbers of first
+// columns that vectors are cut to. positives: for each anchor the index of its document. The ranks use the
+// largest of `dims`.
 Contrasted contrast(const Vectors& anchors, const Vectors& documents, std::span<const std::size_t> positives,
                     double scale, std::span<const std::int64_t> dims);
 

@@ -1,6 +1,6 @@
-// Embeddings that are near where texts belong together: sentence-transformers' MultipleNegativesRankingLoss,
-// alone or in its MatryoshkaLoss. Documents of all rows of a micro-batch, on all ranks, are the negatives of
-// every anchor, in addition to a row's own (gather_across_devices there).
+// Embeddings that are close if their texts belong together: sentence-transformers'
+// MultipleNegativesRankingLoss, alone or in its MatryoshkaLoss. Documents of all rows of a micro-batch, on
+// all ranks, are the negatives of every anchor, in addition to a row's own (gather_across_devices there).
 #include "engine/train/objectives/embed.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ constexpr std::int64_t kRecalls[] = {1, 5, 10};
 struct Sorted {
   Vectors anchors, documents;
   std::vector<std::size_t> positives;               // by anchor
-  std::vector<std::size_t> anchor_at, document_at;  // their sequences
+  std::vector<std::size_t> anchor_at, document_at;  // indices of their sequences
 
   Sorted(const Batch& b, const Vectors& all) {
     anchors.width = documents.width = all.width;
@@ -41,7 +41,7 @@ struct Sorted {
   }
 };
 
-// Numbers of all ranks, one rank's after another's.
+// Numbers of all ranks, in the order of ranks.
 class Gathered {
  public:
   Gathered(Ctx& c, Communicator& comm, const std::vector<double>& own)
@@ -55,7 +55,7 @@ class Gathered {
     std::copy(own.begin(), own.end(), all.begin() + static_cast<std::ptrdiff_t>(first));
     add_up(all);
   }
-  // Returns the sum over ranks of numbers for `all`, of which a rank needs those of its own.
+  // Adds up numbers, one for each of `all`, over ranks. Returns this rank's part of the sums.
   std::vector<double> own_sums(std::vector<double> numbers) const {
     add_up(numbers);
     const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(first);
@@ -66,7 +66,7 @@ class Gathered {
   std::size_t first = 0;  // index of this rank's numbers
 
  private:
-  // Adds up in parts of one size, because the memory for them is planned without the numbers.
+  // Adds up in parts of a fixed size, because memory is planned before the count of numbers is known.
   void add_up(std::vector<double>& numbers) const {
     constexpr std::int64_t kAtOnce = 1 << 16;
     Scope scratch(c_.scratch);
@@ -91,7 +91,7 @@ class Embed final : public Objective {
   explicit Embed(const EmbedSettings& c) : scale_(c.scale.value_or(20)), dims_(c.matryoshka_dims) {}
 
   std::int64_t count(const BatchShape& s) const override { return s.compared; }
-  // Compares within the batch alone, so that an evaluation does not depend on the ranks.
+  // Compares only within the batch, so that an evaluation does not depend on the number of ranks.
   void forward(const Pass& p, const Batch& b, Tensor loss) override {
     HostLoss of(loss, 0, [&](Ctx&, std::span<const float> states, std::span<double>) {
       const Sorted own(b, embedded(b, states));
@@ -123,7 +123,7 @@ class Embed final : public Objective {
   }
 
  private:
-  // Returns the loss of this rank's anchors among the documents of all ranks, and sets the derivative of all
+  // Returns the loss of this rank's anchors among the documents of all ranks. Sets the derivative of all
   // ranks' losses by this rank's vectors.
   double among_ranks(Ctx& c, Communicator& comm, const Sorted& own, std::vector<double>& back) {
     Contrasted result;

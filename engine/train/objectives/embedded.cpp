@@ -3,7 +3,7 @@
 namespace ft {
 namespace {
 
-// Calls f(sequence, target, part of the mean) for each target.
+// Calls f(sequence, target, weight in the mean) for each target.
 void each_target(const Batch& b, const auto& f) {
   const std::vector<std::int32_t>& first = b.compared.first_target;
   for (std::size_t s = 0; s + 1 < first.size(); ++s)

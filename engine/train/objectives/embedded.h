@@ -1,4 +1,4 @@
-// Embeddings of a batch's texts, from the states that the head gives (HeadKind::states).
+// Embeddings of a batch's texts, computed from the head's states (HeadKind::states).
 #pragma once
 #include <span>
 
@@ -9,7 +9,7 @@ namespace ft {
 
 // Returns a vector for each sequence: the mean of the states (targets, width) of its targets.
 Vectors embedded(const Batch&, std::span<const float> states);
-// Sets the derivative by the states, from that by the vectors.
+// Sets the derivative by the states, from the derivative by the vectors.
 void embedded_back(const Batch&, std::span<const double> by_vectors, std::size_t width,
                    std::span<double> by_states);
 

@@ -1,5 +1,5 @@
-// A loss of a batch's values (see RowValues) that is computed on the host, in double precision: the values
-// are few, or they are needed together.
+// A loss that the host computes in double precision from a batch's values (see RowValues). The values are
+// few, or they are needed together.
 #pragma once
 #include <functional>
 #include <span>

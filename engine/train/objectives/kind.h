@@ -17,8 +17,7 @@ struct ObjectiveConfig;
 struct ScheduleKind;
 
 // The rows of data that an objective learns from. rollouts: answers with rewards, given or generated.
-// classified: inputs with labels of a classification. texts: anchors, each with texts that are near to it or
-// not.
+// classified: inputs with labels of a classification. texts: anchors, each with a positive and negatives.
 enum class ObjectiveRows : std::uint8_t { examples, pairs, labelled, rollouts, classified, texts };
 
 // Divisor of the difference between an answer's reward and its group's mean.

@@ -42,7 +42,7 @@ struct StepRefused : UserError {
   using UserError::UserError;
 };
 
-// Adds up numbers over all ranks, in place, with room in c.scratch for so many at once.
+// Adds up numbers over all ranks, in place, kSumsAtOnce at a time in c.scratch.
 inline constexpr std::int64_t kSumsAtOnce = 512;
 void sum_over_ranks(Ctx&, Communicator&, std::vector<double>& numbers);
 
@@ -85,7 +85,7 @@ class Objective {
   // ColumnMeans.
   virtual std::vector<std::string> columns() const { return {}; }
   virtual std::vector<double> take_columns() { return {}; }
-  // Returns the number of those sums, and the columns that follow from them.
+  // Return the number of sums, and the columns computed from them.
   virtual std::int64_t column_sums() const { return 2 * std::ssize(columns()); }
   virtual Measures measures(const std::vector<double>& sums) const {
     return ColumnMeans::means(columns(), sums);

@@ -77,7 +77,7 @@ inline bool better(double figure, std::optional<double> best, bool greater) {
 struct SavedRow {
   std::int64_t step = 0;
   double seconds = 0;            // from its beginning until it is complete
-  std::optional<double> waited;  // seconds that training waited for it; empty: all of them
+  std::optional<double> waited;  // seconds that training waited for it; empty: `seconds`
   std::filesystem::path folder;
 };
 

@@ -1,4 +1,4 @@
-// Notices steps whose loss is far above the usual, so that a person can look at their samples, and
+// Notices steps whose loss is far above the usual loss, so that a person can look at their samples, and
 // evaluations whose loss is not finite.
 #pragma once
 #include <deque>

@@ -65,7 +65,7 @@ void TrainerState::saved(const SavedRow& row) { write_checkpointed(row.step, pat
 
 void TrainerState::write_checkpointed(std::int64_t step, const std::string& to) {
   if (best_ && best_->step == step) best_saved_ = step;
-  const History rows = up_to(step, rows_);  // training may have gone on
+  const History rows = up_to(step, rows_);  // training may have passed this step
   const StepRow last = rows.steps.empty() ? StepRow{} : rows.steps.back();
   const double steps = static_cast<double>(std::max<std::int64_t>(1, header_.steps_per_epoch));
   write({.step = step,

@@ -131,7 +131,7 @@ Measures named(const Measures& numbers, bool evaluation) {
 }  // namespace
 
 void Wandb::put(int kind, std::string_view message) {
-  wandb::Framing after = framing_;  // a record that cannot be written leaves the file's framing as it was
+  wandb::Framing after = framing_;  // a failed write leaves framing_ unchanged
   file_.append(after.frame(integer(kNumber, records_ + 1) + bytes(kind, message)));
   framing_ = after;
   ++records_;

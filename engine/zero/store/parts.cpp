@@ -40,8 +40,8 @@ void Parts::each_differing(const VisitState& visit) {
       });
 }
 
-// A rank's slices of a group have at most the elements of its piece, padding included. There are at most as
-// many as parameters and windows; a part of a slice may have a block more than its share.
+// Bounds a group by the elements of a rank's piece, padding included, and by one slice for each parameter and
+// window. A part of a slice may exceed its share by a block.
 std::int64_t Parts::most_bytes(bool gradients, std::int64_t align) const {
   const auto& across = layout_.ranks().across;
   const std::int64_t ranks = layout_.ranks().all.size();

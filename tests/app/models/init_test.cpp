@@ -153,8 +153,8 @@ TEST_F(Init, Qwen35) {
   EXPECT_EQ(config["architectures"], Json({"Qwen3_5ForCausalLM"}));
 }
 
-// Gemma 4: experts of a layer in one tensor, layers' scalars of 1, no keys where a layer borrows them; twice
-// as wide an MLP there.
+// Gemma 4: experts of a layer in one tensor, layer scalars of 1; layers that borrow keys have none, and MLPs
+// of double width.
 TEST_F(Init, Gemma4) {
   const Json text = small({{"model_type", "gemma4_text"},
                            {"num_hidden_layers", 3},

@@ -53,7 +53,7 @@ class Confined : public testing::Test {
     ::waitpid(child, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   }
-  // Returns 0 if the call does it, else errno.
+  // Returns 0 if the call succeeded, else errno.
   static int error_of(long result) { return result < 0 ? errno : 0; }
   int opens(const std::string& name, int ways = O_RDONLY) const {
     return error_of(::open((folder_ + "/" + name).c_str(), ways, 0600));
@@ -75,7 +75,7 @@ TEST_F(Confined, ReadsNamedFilesAndTargetsOfTheirLinksOnly) {
     return confined(AllowedCalls::reading, [&] { return opens(name); });
   };
   EXPECT_EQ(read("model/config.json"), 0);
-  EXPECT_EQ(read("model/weights"), 0);  // as snapshots of the hub's cache have them
+  EXPECT_EQ(read("model/weights"), 0);  // a link, as in the hub's cache
   EXPECT_EQ(read("blobs/other"), EACCES);
   EXPECT_EQ(read("secret"), EACCES);
   EXPECT_EQ(read("model/../secret"), EACCES);
@@ -113,7 +113,7 @@ TEST_F(Confined, RunsNoProgramAndNoProcess) {
   }
 }
 
-// Files alone are refused by Landlock too, without the filter.
+// Landlock alone refuses to run a program, without the filter.
 TEST_F(Confined, WithoutAFilterRunsNoProgramEither) {
   char name[] = "/bin/true";
   char* words[] = {name, nullptr};

@@ -67,7 +67,7 @@ std::string cell(std::string text) {
   return text;
 }
 
-// Returns settings of a row as the page shows them: those of an own key may be none.
+// Returns a row's setting as the page shows it; empty: the key sets none.
 std::string settings(const Flag& flag) {
   const std::string to = flag.to;
   if (to.empty() || flag.fate == Fate::no_effect || flag.fate == Fate::refused ||
@@ -159,7 +159,7 @@ std::string import_page() {
     if (!own.empty()) out += key_table(own);
     const std::string name = program->name;
     if (name.starts_with("trl-") || name.starts_with("deepspeed-chat"))
-      shared.insert(shared.end(), own.begin(), own.end());  // the next trainer's table has what it adds
+      shared.insert(shared.end(), own.begin(), own.end());  // the next trainer's table omits them
   }
   out +=
       "## transformers: TrainingArguments\n\n" +

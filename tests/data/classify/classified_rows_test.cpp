@@ -1,4 +1,4 @@
-// Rows with labels, and texts to embed: what a row means, its place in a batch, and every refusal.
+// Rows with labels, and texts to embed: their meaning, their place in a batch, and every refusal.
 #include <gtest/gtest.h>
 
 #include "data/batches/batcher.h"

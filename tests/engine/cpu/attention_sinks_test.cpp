@@ -9,7 +9,7 @@ namespace {
 
 const std::vector<Size> kRowsAndWidths{{1, 1}, {3, 5}, {2, 16}, {5, 63}, {150, 40}};
 
-// Column c of a row is the head c / width's.
+// Returns lse of the head that has a column: column / width.
 double lse_of(const Matrix& lse, std::int64_t row, std::int64_t column, std::int64_t width) {
   return lse.get(column / width, row);
 }

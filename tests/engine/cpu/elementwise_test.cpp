@@ -286,7 +286,7 @@ V limited_gate(V gate, V up, double limit, double steepness) {
   return (u + 1.0) * g / (1.0 + std::exp(-steepness * g));
 }
 
-// Limits that some gates and ups pass, and none.
+// Limits that some gates and ups exceed, and a limit that none exceeds.
 TEST(GatedPairs, AreTheReferenceWithGradientsAlsoInPlace) {
   for (const float limit : {0.7f, 100.0f})
     each_trial([&](const Trial& s) {

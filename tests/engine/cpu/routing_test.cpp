@@ -16,7 +16,7 @@ std::vector<double> row_of(const Matrix& m, std::int64_t r) {
 
 const std::vector<Size> kRoutes{{1, 1}, {3, 5}, {5, 63}, {79, 17}};
 
-// Rules for so many experts: in groups if there are three times a number of them.
+// Rules for this number of experts; with groups if it is divisible by 3.
 std::vector<RouteRule> rules_for(std::int64_t experts) {
   std::vector<RouteRule> rules{
       {}, {.normalised = true}, {.sigmoid = true}, {.sigmoid = true, .normalised = true, .scale = 2.5f}};
@@ -83,9 +83,7 @@ TEST(Route, IsTheReferenceWithItsGradient) {
   });
 }
 
-// The groups are chosen first: the best expert of all is of no use in a group that is left out. A bias moves
-// the choice and no weight.
-// Adam would divide a rounded gradient by itself.
+// Expects exactly 0, because Adam would divide a rounded gradient by its own size.
 TEST(Route, TheWeightOfASingleExpertHasNoGradient) {
   each_trial({{5, 7}, {31, 17}}, [](const Trial& s) {
     if (s.pad != 0) return;
@@ -100,6 +98,8 @@ TEST(Route, TheWeightOfASingleExpertHasNoGradient) {
   });
 }
 
+// Groups are chosen first: even the best expert is not chosen in a group that is left out. A bias changes the
+// choice but no weight.
 TEST(Route, GroupsAndBias) {
   for (const NamedKernels& named : all_kernels()) {
     CpuOps ops(1, named.kernels);

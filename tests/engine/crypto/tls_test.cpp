@@ -1,4 +1,4 @@
-// TLS between two ends in one thread. What one end sends passes through the test, which may change it.
+// TLS between two ends in one thread. The test carries the bytes between them, and may change them.
 #include "engine/crypto/tls.h"
 
 #include <fcntl.h>
@@ -60,7 +60,7 @@ class Line {
     EXPECT_EQ(::send(ends_[end][1], bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  void move_to_listener(std::vector<char>& room) const {  // without memory of its own
+  void move_to_listener(std::vector<char>& room) const {  // allocates nothing
     for (ssize_t n; (n = ::recv(ends_[0][1], room.data(), room.size(), 0)) > 0;)
       ASSERT_EQ(::send(ends_[1][1], room.data(), static_cast<std::size_t>(n), MSG_NOSIGNAL), n);
   }
@@ -156,7 +156,8 @@ TEST_F(Made, AllocatesNothingOnceItHasSent) {
   EXPECT_EQ(mallinfo2().uordblks, before);
 }
 
-// A changed size in a record's head can make the other end wait for more; then nothing is returned either.
+// A changed size in a record's head can make the other end wait for more bytes; then it returns nothing
+// either.
 TEST(Tls, AFlippedBitIsFoundInEveryByte) {
   const std::string text = pattern(60);
   std::vector<char> room(1000);
@@ -301,7 +302,7 @@ TEST(Tls, TakesTheMemoryThatIsPlanned) {
   const std::string text = pattern(100'000);
   std::size_t before = 0;
   for (const Line& line : lines) {
-    if (made.size() == 1) before = mallinfo2().uordblks;  // the first connection makes what all share
+    if (made.size() == 1) before = mallinfo2().uordblks;  // the first one allocates shared memory
     made.push_back(ends_of(line));
     ASSERT_EQ(shake(made.back(), line).second, Handshake::done);
     EXPECT_EQ(sent_over(made.back().guest, made.back().listener, line, text), text);

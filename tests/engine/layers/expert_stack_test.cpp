@@ -137,7 +137,7 @@ TEST_P(StackedExpertsLayer, IsTheReferenceWithItsGradients) {
   run.expect_gradients(reference, dy.values(), 8);
 }
 
-// In MXFP4 the matrices have exactly these values, so that results have the same bits.
+// Matrices that MXFP4 holds exactly, so that results have the same bits.
 class CodedStack : public testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(Types, CodedStack, kTypes, name_of_type);
 

@@ -1,5 +1,5 @@
-// SelfAttention by way of low ranks: queries with and without one, values narrower and wider than keys,
-// rotation in halves and of neighbours, packed sequences.
+// Low-rank SelfAttention: queries with and without a low rank, values narrower and wider than keys, rotation
+// of halves and of neighbours, packed sequences.
 #include "engine/layers/attention/attention.h"
 #include "tests/engine/layers/layer_fixture.h"
 

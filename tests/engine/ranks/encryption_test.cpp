@@ -1,4 +1,4 @@
-// distributed.encryption between two ranks with somebody between them, who flips, drops, repeats, moves,
+// distributed.encryption between two ranks, with a relay between them that flips, drops, repeats, moves,
 // inserts, delays and cuts.
 #include <gtest/gtest.h>
 
@@ -124,7 +124,7 @@ TEST_P(Sealed, AddsUpAsWithout) {
   EXPECT_NE(t.root.via, "TCP");
 }
 
-// In the middle of tensors, in both directions. A fault that hits a frame's size can show as silence; then
+// Faults in the middle of tensors, in both directions. A fault in a frame's size can show as silence; then
 // the time limit ends the run.
 TEST_P(Sealed, FindsEveryFaultBetweenTensors) {
   std::vector<WireFault> faults;
@@ -151,7 +151,7 @@ TEST_P(Sealed, FindsFaultsInHeartbeats) {
   for (const Kind kind : {Kind::flip, Kind::drop, Kind::repeat})
     for (const bool to_root : {true, false})
       faults.push_back({kind, 1, to_root, 900, kind == Kind::flip ? 1u : 50u});
-  // Ranks that wait for a long time: heartbeats pass meanwhile.
+  // Adds ranks that wait for a long time while heartbeats pass.
   faults.push_back({Kind::stall, 0, true, 100'000, 1});
   for (const Trial& t : try_all(GetParam(), faults)) {
     EXPECT_TRUE(t.root.right && t.other.right) << t.text();
@@ -173,8 +173,8 @@ TEST_P(Sealed, ACutIsALostRankAndAStallEndsInTime) {
   EXPECT_EQ(stall.root.said.code, Exit::hang);
 }
 
-// Within the handshakes, of the connection for data and of the one for heartbeats. Byte 70 from the root
-// would be a version that TLS ignores (RFC 8446, 5.1).
+// Faults within the handshakes of both connections, for data and for heartbeats. Byte 70 from the root is a
+// version that TLS ignores (RFC 8446, 5.1).
 TEST_P(Sealed, FaultsInTheHandshakeEndTheRunInTime) {
   std::vector<WireFault> faults;
   for (const Kind kind : {Kind::flip, Kind::cut})
@@ -208,7 +208,7 @@ TEST_P(Sealed, AnotherTokenOrSettingIsNamed) {
 
 TEST_P(Sealed, IsTriedWithinAProcess) { EXPECT_GT(try_seal(GetParam(), 4 << 20), 1e6); }
 
-// Somebody between the ranks who knows the setting tries to take it away.
+// A relay that knows the setting's place in the handshake tries to turn encryption off.
 TEST_P(Sealed, CannotBeTurnedOffBetweenTheRanks) {
   for (const bool to_root : {true, false}) {
     const std::size_t place = to_root ? 10 : 2;  // of the setting in Hello and in Challenge
@@ -220,7 +220,7 @@ TEST_P(Sealed, CannotBeTurnedOffBetweenTheRanks) {
   }
 }
 
-// Without it, numbers change and nobody notices, as docs/zero.md says.
+// Without encryption numbers change unnoticed, as docs/zero.md says.
 TEST(Unsealed, AFlippedBitOfATensorIsNotFound) {
   const Trial t = try_it(Encryption::none, {Kind::flip, 0, true, 100'000});
   EXPECT_TRUE(t.fault_happened);

@@ -15,7 +15,7 @@
 namespace ft {
 namespace {
 
-// One end sends, the other receives; the test carries the bytes.
+// Two ends, a sender and a receiver; the test carries the bytes.
 class Frames : public testing::Test {
  protected:
   void SetUp() override {
@@ -45,7 +45,7 @@ class Frames : public testing::Test {
     ASSERT_EQ(::send(lines_[1].second.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
-  // Receives what is there; "!" at the end: the seal is broken.
+  // Returns all bytes that have arrived; "!" at the end: the seal is broken.
   std::string received() {
     std::string all, room(1000, 0);
     for (;;) {

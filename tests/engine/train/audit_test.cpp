@@ -72,7 +72,7 @@ TEST(Audit, OneRankHasNothingToCompare) {
   EXPECT_NE(all.ranks[0].heard.notes[0].find("nothing is audited"), std::string::npos);
 }
 
-// Returns the verdict, which is the same on all ranks; a slow one may only have heard that others left.
+// Returns the verdict, which is the same on all ranks; a slow rank may only know that others left.
 std::string text_of(const std::vector<Said>& errors) {
   std::string text;
   for (const Said& error : errors) {

@@ -1,4 +1,4 @@
-// HTTPS of ft serve and ft watch, asked with libcurl, and connections that are no HTTPS.
+// HTTPS of ft serve and ft watch, requested with libcurl, and connections that are not HTTPS.
 #include <gtest/gtest.h>
 
 #include "app/hub/curl_library.h"
@@ -24,7 +24,7 @@ std::size_t keep(char* data, std::size_t size, std::size_t count, void* to) {
 }
 
 struct Ask {
-  std::string url, certificate;  // certificate: the trusted one; empty: those of the machine
+  std::string url, certificate;  // certificate: trusted; empty: the machine's are
   std::string bearer = {}, user = {}, body = {};
   long newest = CURL_SSLVERSION_DEFAULT;
 };
@@ -58,7 +58,7 @@ Fetched fetch(const Ask& ask) {
   return got;
 }
 
-// A finished run with a certificate and a key for clients beside it.
+// A finished run, with a certificate and a file of a client's key beside it.
 class Https : public testing::Test {
  protected:
   Workplace w{"llama", kLora};

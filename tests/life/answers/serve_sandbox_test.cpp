@@ -1,5 +1,5 @@
-// ft serve --sandbox, from outside: it answers as without, and the kernel confirms that it is confined. What
-// a confined process cannot do is tested in tests/app/process/confine_test.cpp.
+// ft serve --sandbox, from outside: it answers as it does without, and the kernel confirms that it is
+// confined. tests/app/process/confine_test.cpp tests the limits of a confined process.
 #include "app/process/confine.h"
 #include "tests/life/answers/served.h"
 

@@ -80,7 +80,7 @@ TEST_P(OffloadFaults, AFullDiskEndsTheRunBeforeItBegins) {
   EXPECT_FALSE(fs::exists(w / "out/log.jsonl"));
 }
 
-// A killed command leaves the file where every file has a name.
+// A killed command leaves its file if the file system gives every file a name; the next command removes it.
 TEST_P(OffloadFaults, AFileThatAKilledCommandLeftIsRemoved) {
   std::ofstream(w / "files/.offload.tmp-ft0123456789") << "old";
   EXPECT_EQ(train("named"), 0) << w.says();

@@ -180,8 +180,8 @@ TEST_F(RunInTrouble, CheckpointsAreListedAndPruned) {
   EXPECT_TRUE(says("model: there is no checkpoint")) << w.says();
 }
 
-// A flipped byte costs a reading of every file: a list compares sizes, what removes or hands on compares
-// hashes.
+// A list compares only sizes, because finding a flipped byte takes reading every file. Commands that remove
+// or convert checkpoints compare hashes.
 TEST_F(RunInTrouble, AListComparesSizesAndAConversionHashes) {
   ASSERT_EQ(w.train(), 0) << w.says();
   ASSERT_EQ(w.run({"checkpoint", "convert", "out", "--output", "adapter"}), 0) << w.says();
@@ -207,7 +207,7 @@ TEST_F(RunInTrouble, AListComparesSizesAndAConversionHashes) {
   EXPECT_EQ(w.run({"checkpoint", "convert", "model", "--output", "none"}), 4);
 }
 
-// Links that another user may have put into the folder lead nowhere.
+// Links that another user may have put into the folder are refused.
 TEST_F(RunInTrouble, ALinkInTheFolderIsNotWrittenThrough) {
   fs::create_directory(w / "out");
   fs::create_directory(w / "elsewhere");

@@ -111,8 +111,8 @@ TEST(HeadsLife, StagesResumptionsAndRecomputationHaveTheSameBits) {
   }
 }
 
-// Two ranks with two rows each have the losses of one rank with four, also where documents are negatives of
-// the other rank's anchors.
+// Two ranks with two rows each have the losses of one rank with four, also if documents are negatives of the
+// other rank's anchors.
 TEST(HeadsLife, RanksHaveTheLossesOfOneRank) {
   for (const Kind& k : kinds()) {
     if (k.kind == kLora) continue;  // its dropout differs
@@ -138,7 +138,7 @@ TEST(HeadsLife, PlansToTheByte) {
   }
 }
 
-// ft eval and ft score read a result, and what ft merge makes of it, with the same figures.
+// ft eval and ft score give the same figures for a result and for its merged model.
 TEST(HeadsLife, ResultsAreReadAgain) {
   for (const Kind& k : kinds()) {
     if (k.kind == kQlora) continue;

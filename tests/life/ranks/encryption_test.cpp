@@ -1,5 +1,5 @@
-// distributed.encryption from outside: the same results, and named trouble when somebody is between two
-// ranks.
+// distributed.encryption from outside: the same results, and errors that name the trouble when a relay
+// between two ranks changes bytes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -113,7 +113,7 @@ TEST_F(Pair, WithTwoSettingsOrTokensIsNamed) {
 
 TEST_F(Pair, FindsSomebodyWhoChangesBytes) {
   for (const std::string setting : {"none", "auth", "tls"}) {
-    // After the handshakes, in the first sums.
+    // Changes a byte after the handshakes, in the first sums.
     const Relay relay({"127.0.0.1", 0}, master, {Kind::flip, 0, true, 20'001});
     start(0, master, kSecret, {kSetting + setting, "training.output_dir=" + setting});
     start(1, relay.address(), kSecret, {kSetting + setting, "training.output_dir=" + setting});
@@ -130,7 +130,7 @@ TEST_F(Pair, FindsSomebodyWhoChangesBytes) {
   }
 }
 
-// Each rank on a machine of its own, and somebody on one of them.
+// Runs each rank on its own machine, and the relay on the first.
 TEST_F(Pair, FindsSomebodyBetweenMachines) {
   const Nodes nodes;
   if (!nodes) GTEST_SKIP() << "no network namespaces: this needs root, ip and the kernel's veth";

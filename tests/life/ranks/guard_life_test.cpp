@@ -1,4 +1,4 @@
-// Checkpoints beside training, and audits, from outside: with every way to arrange ranks.
+// Checkpoints beside training, and audits, from outside, with every arrangement of ranks.
 #include <gtest/gtest.h>
 
 #include "tests/life/ranks/ranks.h"
@@ -34,7 +34,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Arranged{kFull, "llama", 2, 0, {"distributed.sequence_parallel_size=2"}},
                     Arranged{kFull, "llama", 4, 3, {"zero_optimization.mics_shard_size=2"}}));
 
-// Every step is audited and saved: nothing differs, and the run has the result of one that does neither.
+// Audits and saves every step: nothing differs, and the result is the same as without audits and saving.
 TEST_P(Arrangement, SavesBesideAndAuditsWithoutATrace) {
   const Arranged& a = GetParam();
   const Words steps = {"training.max_steps=4", "checkpointing.save_strategy=steps",

@@ -1,4 +1,4 @@
-// Machines as network namespaces: two of them, with a link between them. Needs root and iproute2.
+// Two machines, simulated by linked network namespaces. Needs root and iproute2.
 #pragma once
 #include <unistd.h>
 
