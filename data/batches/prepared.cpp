@@ -1,6 +1,7 @@
 #include "data/batches/prepared.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "data/chat/chat_template.h"
@@ -84,6 +85,19 @@ bool all_within(const Ints& values, std::int64_t low, std::int64_t end, std::int
                      [&](std::int32_t v) { return v == other || (low <= v && v < end); });
 }
 
+// True if each sample of a classification has the numbers that its label needs, and classes are known ones.
+bool labels_fit(const WantedLabels& wanted, const Ints& labels, const SampleStore::Arrays& arrays) {
+  const auto names = std::ssize(wanted.names);
+  if (wanted.of_tokens) return all_within(labels, 0, names, kIgnored) && arrays.values.empty();
+  const bool one = wanted.kind == LabelKind::one_class;
+  const auto each = static_cast<std::int32_t>(one ? 1 : names);
+  return all_within(arrays.value_counts, each, each + 1, each) &&
+         (!one || std::ranges::all_of(arrays.values, [&](std::int32_t bits) {
+           const auto label = std::bit_cast<float>(bits);
+           return label >= 0 && label < static_cast<float>(names);
+         }));
+}
+
 Json json_of(const Places& places) { return {places.count, places.shown}; }
 
 Places places_of(const Json& json) { return {json.at(0), json.at(1).get<std::vector<std::string>>()}; }
@@ -125,6 +139,7 @@ PreparedFile::PreparedFile(const DataConfig& config, const std::vector<DatasetCo
       vocab_size_(context.vocab_size),
       seq2seq_(context.seq2seq.has_value()),
       kind_(context.rows.kind),
+      wanted_(context.rows.labels),
       datasets_(datasets.size()) {}
 
 void PreparedFile::write(const ReadDatasets& data) const {
@@ -181,7 +196,10 @@ std::optional<ReadDatasets> PreparedFile::read() const try {
       std::ssize(arrays.lengths) == sequences && std::ssize(arrays.file) == samples &&
       std::ssize(arrays.label_lengths) == (seq2seq_ ? sequences : 0) && std::ssize(arrays.values) == values &&
       std::ssize(arrays.value_counts) == (several ? samples : 0) &&
-      all_within(arrays.value_counts, 0, INT32_MAX, 0) && sum(arrays.lengths) == std::ssize(ids) &&
+      all_within(arrays.value_counts, 0, INT32_MAX, 0) &&
+      (kind_ != RowKind::rollout || all_within(arrays.value_counts, 1, INT32_MAX, 1)) &&
+      (kind_ != RowKind::classified || labels_fit(wanted_, labels, arrays)) &&
+      sum(arrays.lengths) == std::ssize(ids) &&
       sum(seq2seq_ ? arrays.label_lengths : arrays.lengths) == std::ssize(labels) &&
       data.bounds.size() == datasets_ + 1 && data.bounds.front() == 0 && data.bounds.back() == samples &&
       std::is_sorted(data.bounds.begin(), data.bounds.end());

@@ -40,6 +40,7 @@ class PreparedFile {
   std::int64_t vocab_size_;
   bool seq2seq_;
   RowKind kind_;
+  WantedLabels wanted_;
   std::size_t datasets_;
 };
 
