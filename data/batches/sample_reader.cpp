@@ -157,8 +157,9 @@ bool SampleReader::has_targets(const Sample& sample) const {
 void SampleReader::count_untrained(const Sample& sample, bool cut, const Place& at) {
   std::string why = sample.turns.nothing;
   if (why.empty())
-    why = sample.input_ids.size() == 1 ? "it is one token, and the first is never predicted"
-                                       : "every label is -100";
+    why = sample.input_ids.size() == 1 && context_.rows.kind != RowKind::classified
+              ? "it is one token, and the first is never predicted"
+              : "every label is -100";
   if (cut)
     why = "the part to train on was cut off by " + lengths_allowed(config_, context_.seq2seq.has_value());
   counts_.untrained.add(str(at.where(), ": ", why));

@@ -64,7 +64,8 @@ class Stream::Source {
     for (const auto& read : window.samples) {
       const std::int64_t copies = copies_of(next, row_[next]++);
       if (copies == 0) continue;
-      targets_ += count_targets(read.sample.labels, context_.seq2seq.has_value());
+      targets_ +=
+          count_targets(read.sample.labels, context_.seq2seq || context_.rows.kind == RowKind::classified);
       rows.insert(rows.end(), static_cast<std::size_t>(copies), store.size());
       store.add(read.sample, read.line);
     }
@@ -143,8 +144,9 @@ BatchShape Stream::largest() const {
     return s;
   }
   const std::int64_t row = std::max(config_.max_seq_length, options_.pad_to);
+  const bool of_tokens = context_.rows.labels.of_tokens, one = options_.padding.has_value();
   BatchShape s{.tokens = rows * row,
-               .targets = rows * (config_.max_seq_length - (context_.rows.labels.of_tokens ? 0 : 1)),
+               .targets = rows * (one ? 1 : config_.max_seq_length - (of_tokens ? 0 : 1)),
                .sequences = options_.pack_to > 0 ? rows * row : rows,  // packed samples may have one token
                .longest = row,
                .compared = compares ? options_.batch_size : 0};
