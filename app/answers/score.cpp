@@ -43,7 +43,10 @@ struct Scored {
 class RowTexts {
  public:
   RowTexts(const FormatContext& context, const ObjectiveConfig& o)
-      : answers_(context), texts_(context), reward_(o.type == &objectives::kReward) {}
+      : answers_(context),
+        texts_(context),
+        reward_(o.type == &objectives::kReward),
+        of_tokens_(o.task_type == ClassifyTask::token) {}
   void read(Scored& s, const Place& at) const {
     const Json& row = s.rows.back();
     const std::size_t number = s.rows.size() - 1;
@@ -52,8 +55,7 @@ class RowTexts {
       return;
     }
     if (!row.is_object()) at.fail("a row is a JSON object {...}");
-    if (!texts_.has_words(row) || texts_.has_ids(row))
-      return s.texts.push_back({number, {"", texts_.read(row, at)}});
+    if (!of_tokens_ || !texts_.has_words(row)) return s.texts.push_back({number, {"", texts_.read(row, at)}});
     TextInputs::Words words = texts_.words(row, at);
     s.texts.push_back({number, {"", std::move(words.ids)}, std::move(words.first)});
   }
@@ -61,7 +63,7 @@ class RowTexts {
  private:
   ScoredRows answers_;
   TextInputs texts_;
-  bool reward_;
+  bool reward_, of_tokens_;
 };
 
 Scored read_rows(const std::string& file, const RunConfig& config, std::int64_t vocab_size) {
