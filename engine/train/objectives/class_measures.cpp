@@ -106,13 +106,13 @@ class SeveralLabels final : public Counted {
   }
 };
 
-// Sums of each label: n, x, y, x^2, y^2, xy of predictions x and labels y.
+// Sums of each label: n, x, y, x^2, y^2, xy, (x - y)^2 of predictions x and labels y.
 class Numbers final : public ClassMeasures {
  public:
   explicit Numbers(std::int64_t labels) : ClassMeasures(kEach * labels) {}
   void add(std::span<const float> values, std::span<const float> label) override {
     for (std::size_t k = 0; k < values.size(); ++k) {
-      const double x = values[k], y = label[k], all[] = {1, x, y, x * x, y * y, x * y};
+      const double x = values[k], y = label[k], all[] = {1, x, y, x * x, y * y, x * y, (x - y) * (x - y)};
       for (std::size_t i = 0; i < kEach; ++i) at(kEach * k + i) += all[i];
     }
   }
@@ -123,9 +123,9 @@ class Numbers final : public ClassMeasures {
     std::size_t labels = 0, varied = 0;
     for (std::size_t i = 0; i + kEach <= sums.size(); i += kEach, ++labels) {
       const double n = sums[i], x = sums[i + 1] / n, y = sums[i + 2] / n;
-      mse += (sums[i + 3] + sums[i + 4] - 2 * sums[i + 5]) / n;
+      mse += sums[i + 6] / n;
       const double xx = sums[i + 3] / n - x * x, yy = sums[i + 4] / n - y * y;
-      if (xx <= 0 || yy <= 0) continue;
+      if (xx <= kRounding * x * x || yy <= kRounding * y * y) continue;
       pearson += (sums[i + 5] / n - x * y) / std::sqrt(xx * yy);
       ++varied;
     }
@@ -135,7 +135,8 @@ class Numbers final : public ClassMeasures {
   }
 
  private:
-  static constexpr std::size_t kEach = 6;
+  static constexpr std::size_t kEach = 7;
+  static constexpr double kRounding = 1e-12;  // variances below this part of the mean's square are 0
 };
 
 }  // namespace
