@@ -34,11 +34,12 @@ bool is_architecture(const Json& config, const char* ending) {
          at->front().get<std::string>().ends_with(ending);
 }
 
-// True for a model that gives classes, not one score as a reward model does.
+// True for a model that gives classes, not one score as a reward model does. transformers leaves id2label out
+// if it is its default, two labels.
 bool classifies(const Json& config) {
   return is_architecture(config, "ForTokenClassification") ||
          (is_architecture(config, "ForSequenceClassification") &&
-          (stored_labels(config).size() > 1 || !text_in(config, "problem_type").empty()));
+          (stored_labels(config).size() != 1 || !text_in(config, "problem_type").empty()));
 }
 
 void take_labels(ClassifySettings& c, const Json& config) {
@@ -56,26 +57,49 @@ void take_labels(ClassifySettings& c, const Json& config) {
   c.problem_type = all.problem;
 }
 
-// Reads pooling, length of texts and modules from sentence-transformers' files in a folder. Files of old
-// versions have a key for each mode of pooling.
+// Returns the pooling of 1_Pooling/config.json, in which old versions have a key for each mode; empty: one that
+// ft does not have, or several.
+std::optional<PoolingMode> stored_pooling(const Json& config) {
+  if (const std::string mode = text_in(config, "pooling_mode"); !mode.empty())
+    return value_of<PoolingMode>(mode);
+  std::vector<std::string> modes;
+  for (const auto& [key, value] : config.items())
+    if (key.starts_with("pooling_mode_") && value == true) modes.push_back(key);
+  if (modes == std::vector<std::string>{"pooling_mode_lasttoken"}) return PoolingMode::lasttoken;
+  if (modes == std::vector<std::string>{"pooling_mode_mean_tokens"}) return PoolingMode::mean;
+  return {};
+}
+
+// Returns true if modules.json has a module that gives vectors the length 1. Throws UserError (input) for
+// modules that ft does not compute, such as a Dense.
+bool normalizes(const std::string& file) {
+  bool found = false;
+  for (const Json& module : read_json(file)) {
+    const std::string type = text_in(module, "type"), last = type.substr(type.rfind('.') + 1);
+    if (last != "Transformer" && last != "Pooling" && last != "Normalize")
+      throw UserError(Exit::input,
+                      str(file, ": has a module of type \"", printable(type),
+                          "\"; ft embeds with Transformer, Pooling and Normalize alone: take the "
+                          "others out of the file to embed without them"));
+    found = found || last == "Normalize";
+  }
+  return found;
+}
+
+// Reads sentence-transformers' files of a folder: pooling and modules.
 void take_sentence_settings(RunConfig& c, const std::string& folder) {
   const std::string pooling = join_path(join_path(folder, kPoolingFolder), "config.json"),
                     modules = join_path(folder, kSentenceModules);
   if (!c.objective.pooling_mode && path_exists(pooling)) {
-    const Json j = read_json(pooling);
-    c.objective.pooling_mode = value_of<PoolingMode>(text_in(j, "pooling_mode"));
-    if (j.value("pooling_mode_lasttoken", Json(false)) == true)
-      c.objective.pooling_mode = PoolingMode::lasttoken;
-    if (j.value("pooling_mode_mean_tokens", Json(false)) == true)
-      c.objective.pooling_mode = PoolingMode::mean;
+    c.objective.pooling_mode = stored_pooling(read_json(pooling));
     if (!c.objective.pooling_mode)
       throw UserError(Exit::input, pooling +
                                        ": ft embeds by the last token or by the mean of all tokens; set "
                                        "objective.pooling_mode to lasttoken or mean to replace this mode");
   }
-  if (c.objective.normalize_embeddings || !path_exists(modules)) return;
-  const std::string all = read_file(modules, std::int64_t{1} << 20);
-  c.objective.normalize_embeddings = all.find("Normalize") != all.npos;
+  if (!path_exists(modules)) return;
+  const bool normalized = normalizes(modules);
+  if (!c.objective.normalize_embeddings) c.objective.normalize_embeddings = normalized;
 }
 
 }  // namespace
