@@ -22,7 +22,7 @@ void classify_tokens(MadeModel& made, const Classes& classes, const std::string&
   if (info.token_classifier.empty())
     throw UserError(
         Exit::config,
-        str("objective.task_type: transformers has no ", info.model_type,
+        str("objective.task_type: ft has no ", info.model_type,
             " model that gives tokens classes; TOKEN_CLS is for other families (docs/classify.md)"));
   EmbeddingAndHead& ends = made.model->vocabulary();
   ends.score_instead(info.token_classifier, classes.size(), true);

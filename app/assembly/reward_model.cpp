@@ -1,6 +1,7 @@
 #include "app/assembly/reward_model.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "app/assembly/vocabulary.h"
@@ -31,15 +32,16 @@ std::optional<std::int32_t> token(const Json& config, const char* key) {
 std::string model_stem(const ModelInfo& info) {
   const std::string& name = info.architecture;
   const std::string stem = name.substr(0, std::min(name.find("For"), name.find("LMHead")));
-  // The name without "Text" belongs to the model with images.
-  return stem.starts_with("Qwen3_5") || stem == "Gemma3" ? stem + "Text" : stem;
+  // The name without "Text" is that of the model with images.
+  return stem.starts_with("Qwen3_5") || stem == "Gemma3" || stem == "Gemma4" ? stem + "Text" : stem;
 }
 
 void make_reward_model(MadeModel& made, std::int64_t scores) {
+  constexpr std::array kWithout{"qwen3_5_moe", "glm4_moe", "gemma4"};
+  if (std::ranges::any_of(kWithout, [&](const char* m) { return made.info.model_type.starts_with(m); }))
+    throw UserError(Exit::config, str("objective.type: transformers has no ", made.info.model_type,
+                                      " model that gives scores; choose another model"));
   made.model->vocabulary().score_instead("score", scores);
-  if (made.info.model_type.starts_with("qwen3_5_moe"))
-    throw UserError(Exit::config,
-                    "objective.type: transformers has no Qwen3.5 with experts that gives scores");
   made.info.architecture = model_stem(made.info) + "ForSequenceClassification";
   made.info.head = "score";
   made.info.never_quantized.emplace_back("score");
