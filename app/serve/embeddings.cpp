@@ -1,6 +1,7 @@
 #include "app/serve/embeddings.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cmath>
@@ -18,6 +19,7 @@
 #include "app/serve/fields.h"
 #include "app/serve/reply.h"
 #include "app/serve/sandbox.h"
+#include "app/serve/voices.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/core/base64.h"
 #include "engine/train/objectives/list.h"
@@ -185,9 +187,30 @@ class EmbeddingApi {
 };
 
 std::string only_adapter(const ServeArgs& args) {
-  if (args.adapters.size() != 1) return "";
-  const std::string& one = args.adapters[0];
-  return one.substr(one.find('=') + 1);
+  return args.adapters.empty() ? "" : adapter_named(args.adapters[0]).folder;
+}
+
+// Throws UserError (config) for options that have no effect on embeddings.
+void check_options(const ServeArgs& args) {
+  if (args.adapters.size() > 1)
+    throw UserError(Exit::config, "--adapter: one adapter of a model that embeds texts is served at a time");
+  if (!args.quantize.empty() || !args.quantize_head.empty())
+    throw UserError(Exit::config,
+                    "--quantize: is of models that write; quantization.load_in_4bit=true keeps this "
+                    "one's weights in 4 bits");
+  constexpr std::array kKnown{"quantization.",
+                              "device=",
+                              "model.tokenizer_name_or_path=",
+                              "objective.pooling_mode=",
+                              "objective.normalize_embeddings=",
+                              "data.max_seq_length="};
+  for (const std::string& o : args.overrides)
+    if (std::ranges::none_of(kKnown, [&](const char* known) { return o.starts_with(known); }))
+      throw UserError(Exit::config,
+                      str(printable(o),
+                          ": of a model that embeds texts only quantization, device, "
+                          "model.tokenizer_name_or_path, objective.pooling_mode, "
+                          "objective.normalize_embeddings and data.max_seq_length are allowed here"));
 }
 
 std::int64_t longest_text_of(const TextModel& model) {
@@ -199,17 +222,17 @@ std::int64_t longest_text_of(const TextModel& model) {
 }  // namespace
 
 bool embeds_texts(const ServeArgs& args) {
-  const auto trained = trained_objective(args.model, only_adapter(args));
-  return trained && trained->type == &objectives::kEmbed;
+  const auto embeds = [&](const std::string& adapter) {
+    const auto trained = trained_objective(args.model, adapter);
+    return trained && trained->type == &objectives::kEmbed;
+  };
+  if (args.adapters.empty()) return embeds("");
+  return std::ranges::any_of(args.adapters,
+                             [&](const std::string& named) { return embeds(adapter_named(named).folder); });
 }
 
 Exit serve_embeddings(const ServeArgs& args) {
-  if (args.adapters.size() > 1)
-    throw UserError(Exit::config, "--adapter: one adapter of a model that embeds texts is served at a time");
-  if (!args.quantize.empty() || !args.quantize_head.empty())
-    throw UserError(Exit::config,
-                    "--quantize: is of models that write; quantization.load_in_4bit=true keeps this "
-                    "one's weights in 4 bits");
+  check_options(args);
   Screen screen(Screen::standard_error());
   const Origins origins(args.host, args.allowed_origins);
   const std::string key = args.key_file.empty() ? "" : read_api_key(args.key_file);
@@ -223,13 +246,14 @@ Exit serve_embeddings(const ServeArgs& args) {
                 .targets = mean ? tokens : kEmbeddedTexts,
                 .sequences = kEmbeddedTexts,
                 .longest = longest}});
-  EmbeddingApi api(model, args.name, key, origins, longest);
+  const std::string name = args.adapters.empty() ? args.name : adapter_named(args.adapters[0]).name;
+  EmbeddingApi api(model, name, key, origins, longest);
   const StopSignals stop(true);
   const HttpServer http(
       args.host, args.port, {.connections = args.max_waiting, .body = kEmbeddingBody},
       [&](const HttpRequest& r) { return api.answer(r); }, https);
   if (args.sandbox) close_sandbox();
-  screen.line(str(model.built().made.info.architecture, " as ", args.name, "; texts of up to ",
+  screen.line(str(model.built().made.info.architecture, " as ", name, "; texts of up to ",
                   show::plural(longest, "token")));
   screen.line(str("listening at ", http.address(), "/v1/embeddings",
                   key.empty() ? "" : " for clients with the key", "; Ctrl-C ends it"));

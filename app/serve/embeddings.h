@@ -4,7 +4,7 @@
 
 namespace ft {
 
-// True if the model, or the one adapter, embeds texts.
+// True if the model, or one of its adapters, embeds texts.
 bool embeds_texts(const ServeArgs&);
 
 // Answers until a signal. Throws UserError (config) for options that embeddings do not have.
