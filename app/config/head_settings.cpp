@@ -57,8 +57,8 @@ void take_labels(ClassifySettings& c, const Json& config) {
   c.problem_type = all.problem;
 }
 
-// Returns the pooling of 1_Pooling/config.json, in which old versions have a key for each mode; empty: one that
-// ft does not have, or several.
+// Returns the pooling of 1_Pooling/config.json, in which old versions have a key for each mode; empty: one
+// that ft does not have, or several.
 std::optional<PoolingMode> stored_pooling(const Json& config) {
   if (const std::string mode = text_in(config, "pooling_mode"); !mode.empty())
     return value_of<PoolingMode>(mode);
