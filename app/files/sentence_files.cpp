@@ -55,6 +55,19 @@ void write_sentence_files(const std::string& folder, const BuiltModel& b) {
   write_json(folder, kSentenceConfig, {{"prompts", Json::object()}, {"similarity_fn_name", "cosine"}});
 }
 
+void copy_sentence_files(const std::string& from, const std::string& to) {
+  const auto copy = [&](const std::string& name) {
+    const std::string file = join_path(from, name);
+    if (path_exists(file)) write_file(join_path(to, name), read_file(file, std::int64_t{1} << 20));
+  };
+  for (const char* folder : {kPoolingFolder, kNormalizeFolder}) {
+    if (!path_exists(join_path(from, folder))) continue;
+    std::filesystem::create_directories(join_path(to, folder));
+    copy(join_path(folder, "config.json"));
+  }
+  for (const char* name : {kSentenceModules, kSentenceSettings, kSentenceConfig}) copy(name);
+}
+
 bool is_sentence_file(const std::filesystem::path& file) {
   constexpr std::array kNames = {kSentenceModules, kPoolingFolder, kNormalizeFolder, kSentenceSettings,
                                  kSentenceConfig};

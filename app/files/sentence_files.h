@@ -10,7 +10,10 @@ namespace ft {
 // Writes them if the model embeds texts.
 void write_sentence_files(const std::string& folder, const BuiltModel&);
 
-// True for one of these files or folders.
+// Copies those of a folder that has them.
+void copy_sentence_files(const std::string& from, const std::string& to);
+
+// True for such a file, or folder, in a model's folder.
 bool is_sentence_file(const std::filesystem::path&);
 
 }  // namespace ft

@@ -6,8 +6,10 @@
 #include <optional>
 #include <string_view>
 
+#include "app/config/head_settings.h"
 #include "app/files/model_files.h"
 #include "app/files/output_folder.h"
+#include "app/files/sentence_files.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "engine/files/file.h"
@@ -15,6 +17,7 @@
 #include "engine/files/safetensors/safetensors.h"
 #include "engine/files/safetensors/safetensors_write.h"
 #include "engine/files/safetensors/weights.h"
+#include "engine/train/objectives/list.h"
 #include "lora/config.h"
 
 namespace ft {
@@ -155,6 +158,16 @@ void copy_settings(const Folder& last, const std::string& output, std::optional<
                  ? config_with_dtype(read_json(join_path(last.path, "config.json")), *dtype)
                  : read_file(join_path(last.path, config), std::int64_t{1} << 26));
   copy_companions(last.path, last.path, output);
+  copy_sentence_files(last.path, output);
+}
+
+// Throws UserError (input) for a checkpoint of a model that embeds: the pooling is known from its run alone,
+// which the mean does not have.
+void require_pooling(const Folder& last) {
+  const auto trained = trained_objective(last.path, "");
+  if (trained && trained->type == &objectives::kEmbed && !path_exists(join_path(last.path, kSentenceModules)))
+    refuse(str(last.path, ": has no ", kSentenceModules,
+               ", which says how the model embeds; average results of runs, not checkpoints"));
 }
 
 }  // namespace
@@ -166,6 +179,7 @@ Exit average(const MergeArgs& args) {
   for (const std::string& path : args.average) folders.emplace_back(path);
   const std::vector<TensorSpec> specs = specs_of(folders, dtype);
   if (folders.back().adapter) require_same_adapters(folders);
+  require_pooling(folders.back());
   OutputFolder output(args.output, args.overwrite, args.average);
   Screen screen(Screen::standard_error());
   WrittenFiles written;
