@@ -55,6 +55,14 @@ void write_sentence_files(const std::string& folder, const BuiltModel& b) {
   write_json(folder, kSentenceConfig, {{"prompts", Json::object()}, {"similarity_fn_name", "cosine"}});
 }
 
+void require_sentence_files(const std::string& folder) {
+  const auto trained = trained_objective(folder, "");
+  if (trained && trained->type == &objectives::kEmbed && !path_exists(join_path(folder, kSentenceModules)))
+    throw UserError(Exit::input, str(folder, ": has no ", kSentenceModules,
+                                     ", which says how the model embeds; give the result of the run, or "
+                                     "merge the checkpoint first (ft export --to hf)"));
+}
+
 void copy_sentence_files(const std::string& from, const std::string& to) {
   const auto copy = [&](const std::string& name) {
     const std::string file = join_path(from, name);

@@ -10,6 +10,8 @@ namespace ft {
 // Writes them if the model embeds texts.
 void write_sentence_files(const std::string& folder, const BuiltModel&);
 
+// Throws UserError (input) if a folder's model embeds texts and lacks them, as checkpoints do.
+void require_sentence_files(const std::string& folder);
 // Copies those of a folder that has them.
 void copy_sentence_files(const std::string& from, const std::string& to);
 

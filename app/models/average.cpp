@@ -6,7 +6,6 @@
 #include <optional>
 #include <string_view>
 
-#include "app/config/head_settings.h"
 #include "app/files/model_files.h"
 #include "app/files/output_folder.h"
 #include "app/files/sentence_files.h"
@@ -17,7 +16,6 @@
 #include "engine/files/safetensors/safetensors.h"
 #include "engine/files/safetensors/safetensors_write.h"
 #include "engine/files/safetensors/weights.h"
-#include "engine/train/objectives/list.h"
 #include "lora/config.h"
 
 namespace ft {
@@ -161,15 +159,6 @@ void copy_settings(const Folder& last, const std::string& output, std::optional<
   copy_sentence_files(last.path, output);
 }
 
-// Throws UserError (input) for a checkpoint of a model that embeds: the pooling is known from its run alone,
-// which the mean does not have.
-void require_pooling(const Folder& last) {
-  const auto trained = trained_objective(last.path, "");
-  if (trained && trained->type == &objectives::kEmbed && !path_exists(join_path(last.path, kSentenceModules)))
-    refuse(str(last.path, ": has no ", kSentenceModules,
-               ", which says how the model embeds; average results of runs, not checkpoints"));
-}
-
 }  // namespace
 
 Exit average(const MergeArgs& args) {
@@ -179,7 +168,7 @@ Exit average(const MergeArgs& args) {
   for (const std::string& path : args.average) folders.emplace_back(path);
   const std::vector<TensorSpec> specs = specs_of(folders, dtype);
   if (folders.back().adapter) require_same_adapters(folders);
-  require_pooling(folders.back());
+  require_sentence_files(folders.back().path);
   OutputFolder output(args.output, args.overwrite, args.average);
   Screen screen(Screen::standard_error());
   WrittenFiles written;

@@ -5,6 +5,7 @@
 #include "app/config/hub_folders.h"
 #include "app/files/model_files.h"
 #include "app/files/output_folder.h"
+#include "app/files/sentence_files.h"
 #include "app/gguf/export.h"
 #include "app/gguf/types.h"
 #include "app/models/merge.h"
@@ -106,9 +107,11 @@ Exit export_model(const ExportArgs& given) {
     throw UserError(Exit::input, str(read.config_file(),
                                      ": init_lora_weights: the part of the base that pissa_niter_N "
                                      "subtracted at random is in no file; export the result of the run"));
+  require_sentence_files(args.from);
   OutputFolder output(args.output, args.overwrite, {args.from});
   export_adapter(args.from, output.path(), parse_dtype(args.dtype).value_or(DType::f32));
   copy_tokenizer(args.from, output.path());
+  copy_sentence_files(args.from, output.path());
   output.commit();
   Screen screen(Screen::standard_error());
   screen.line(str("exported  ", args.from, " -> ", args.output, " (PEFT)"));
