@@ -9,12 +9,16 @@ namespace {
 Use score_options(CLI::App& app) {
   const auto args = std::make_shared<ScoreArgs>();
   app.add_option("--model", args->model, "Model folder.")->required()->type_name("DIR");
-  app.add_option("--adapter", args->adapter, "PEFT adapter with the score.")->type_name("DIR");
-  app.add_option("--input", args->input,
-                 "Rows with \"input_ids\", \"prompt\" and \"completion\", or \"messages\".")
+  app.add_option("--adapter", args->adapter, "PEFT adapter that scores or embeds.")->type_name("DIR");
+  app.add_option(
+         "--input", args->input,
+         "Rows with \"input_ids\" or \"text\"; of a reward model also \"prompt\" and \"completion\", or "
+         "\"messages\".")
       ->required()
       ->type_name("FILE");
-  app.add_option("--output", args->output, "The same rows with \"reward\".")->required()->type_name("FILE");
+  app.add_option("--output", args->output, "The same rows with what the model gives: docs/classify.md.")
+      ->required()
+      ->type_name("FILE");
   app.add_option("--dtype", args->dtype, "Type of the computation.")
       ->check(CLI::IsMember(kDtypes))
       ->capture_default_str();
@@ -27,7 +31,7 @@ Use score_options(CLI::App& app) {
 }  // namespace
 
 const Command kScore{
-    "score", "Score answers with a reward model: JSON lines in, JSON lines out.",
+    "score", "Score, classify or embed texts: JSON lines in, JSON lines out.",
     "  ft score --model models/base --adapter outputs/reward --input rows.jsonl --output "
     "scored.jsonl\n"
     "  ft score --model outputs/reward --input rows.jsonl --output scored.jsonl data.chat_template=llama3",
