@@ -7,6 +7,7 @@
 #include "app/assembly/built_model.h"
 #include "app/config/gguf_base.h"
 #include "app/files/model_files.h"
+#include "app/files/sentence_files.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "engine/files/json.h"
@@ -128,6 +129,7 @@ Exit quantize(const QuantizeArgs& args) {
   const FourBitWeight& first = built.four_bit->first();
   write_config(built, folder.path(), first.form, *dtype_of(built.base->info(first.codes.stored_name()).type));
   copy_companions(built.folder, built.folder, folder.path());
+  copy_sentence_files(built.folder, folder.path());
   folder.commit();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   screen.line(str("quantized ", show::plural(built.four_bit->count(), "linear"), " to ", args.type,
