@@ -217,6 +217,13 @@ TEST(HeadsLife, MistakesAreNamed) {
   const Place texts("texts.jsonl", kEmbed);
   EXPECT_EQ(texts.train({"objective.matryoshka_dims=[4096]"}), 2);
   EXPECT_NE(texts.says().find("objective.matryoshka_dims: 4096 columns"), std::string::npos) << texts.says();
+  ASSERT_EQ(texts.train(), 0) << texts.says();
+  std::ofstream(texts / "out/modules.json")
+      << R"([{"idx": 0, "type": "sentence_transformers.models.Dense"}])";
+  EXPECT_EQ(texts.run({"score", "--model", "model", "--adapter", "out", "--input", "texts.jsonl", "--output",
+                       "scored.jsonl"}),
+            3);
+  EXPECT_NE(texts.says().find("sentence_transformers.models.Dense"), std::string::npos) << texts.says();
 }
 
 }  // namespace

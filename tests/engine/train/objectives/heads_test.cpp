@@ -139,6 +139,26 @@ TEST(Classify, MeasuresFollowFromSumsOfParts) {
   EXPECT_TRUE(whole->of(whole->take()).empty()) << "nothing was added since";
 }
 
+TEST(Classify, AConstantHasNoCorrelation) {
+  const auto measures = make_class_measures(Classes{.problem = ProblemType::regression, .names = {"length"}});
+  for (int i = 0; i < 10; ++i) {
+    const float z[] = {0.1f}, label[] = {float(i)};
+    measures->add(z, label);
+  }
+  const Measures found = measures->of(measures->take());
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].first, "mse");
+}
+
+TEST(Classify, SmallErrorsOfLargeNumbersAreExact) {
+  const auto measures = make_class_measures(Classes{.problem = ProblemType::regression, .names = {"length"}});
+  const float z[] = {1048576.125f}, label[] = {1048576};
+  measures->add(z, label);
+  const Measures found = measures->of(measures->take());
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].second, 0.015625);
+}
+
 TEST(Classify, RefusesSettingsThatContradictEachOther) {
   const auto refused = [](const auto& change) {
     ObjectiveConfig c(&objectives::kClassify);
