@@ -25,16 +25,14 @@ struct EmbedSettings {
   void fields(auto& f) {
     f("pooling_mode", pooling_mode,
       "embed: a text's embedding: the state of its last token (lasttoken) or the mean of all (mean); null: "
-      "as "
-      "1_Pooling/config.json in the model's folder says, else lasttoken.");
+      "as 1_Pooling/config.json in the model's folder says, else lasttoken.");
     f("normalize_embeddings", normalize_embeddings,
       "embed: results have length 1; null: true. The loss compares directions either way.");
     f("scale", scale, "embed: factor of cosines in the loss, the inverse of a temperature; null: 20.",
       above(0));
     f("matryoshka_dims", matryoshka_dims,
-      "embed: the loss is the sum over embeddings cut to these first columns, so that short ones are useful "
-      "too; "
-      "null: only all columns.",
+      "embed: the loss is the sum over embeddings cut to these first columns, so that short ones are "
+      "useful too; null: only all columns.",
       or_null());
   }
 };
