@@ -40,8 +40,8 @@ struct ClassifySettings {
       "classify: single_label_classification (cross-entropy of one class), multi_label_classification (any "
       "of the labels, binary cross-entropy) or regression (numbers, mean squared error); null: as "
       "config.json says, else regression with one label and single_label_classification with more.");
-    f("num_labels", num_labels, "classify: number of labels; null: of id2label, or 2.", at_least(1),
-      at_most(1 << 20));
+    f("num_labels", num_labels, "classify: number of labels; null: of id2label or config.json, else 2.",
+      at_least(1), at_most(1 << 20));
     f("id2label", id2label,
       "classify: names of the labels in the order of their ids, which rows may use; null: as config.json "
       "says, else LABEL_0, LABEL_1, ...",

@@ -27,7 +27,8 @@ struct EmbedSettings {
       "embed: a text's embedding: the state of its last token (lasttoken) or the mean of all (mean); null: "
       "as 1_Pooling/config.json in the model's folder says, else lasttoken.");
     f("normalize_embeddings", normalize_embeddings,
-      "embed: results have length 1; null: true. The loss compares directions either way.");
+      "embed: results have length 1; null: as modules.json in the model's folder says, else true. The loss "
+      "compares directions either way.");
     f("scale", scale, "embed: factor of cosines in the loss, the inverse of a temperature; null: 20.",
       above(0));
     f("matryoshka_dims", matryoshka_dims,
