@@ -86,7 +86,12 @@ class EmbeddingApi {
 
   HttpReply embed(const HttpRequest& r) {
     if (r.too_large) throw ApiError(413, str("a request has at most ", kEmbeddingBody, " bytes"));
-    const Json body = Json::parse(r.body, nullptr, false);
+    Json body;
+    try {
+      body = parse_json(r.body, {"request"});  // of limited depth
+    } catch (const UserError& wrong) {
+      throw ApiError(400, wrong.what());
+    }
     if (!body.is_object()) throw ApiError(400, "the body is a JSON object");
     const EmbeddingAsk ask = read(body);
     Json data = Json::array();
@@ -134,7 +139,8 @@ class EmbeddingApi {
     const bool several = input->is_array() && !input->empty() && !(*input)[0].is_number();
     if (several && input->size() > kMostInputs)
       Fields::refuse("input", str("has at most ", kMostInputs, " texts"));
-    for (const Json& one : several ? *input : Json::array({*input})) ask.texts.push_back(ids_of(one));
+    if (!several) ask.texts.push_back(ids_of(*input));
+    for (std::size_t i = 0; several && i < input->size(); ++i) ask.texts.push_back(ids_of((*input)[i]));
     return ask;
   }
 
