@@ -185,7 +185,8 @@ Outputs run(const Kernels& kernels, const Case& c, DType type, const Inputs& in,
   scores.dropout = 0;
   KeyRanges seen = ranges.tensors();
   if (c.blocks) seen.blocks = Bits::tensor(bits.of_rows, c), seen.block = c.blocks->block();
-  attention.ranges({out.by_range, q, k, v, c.heads, seen, scores});
+  attention.ranges(
+      {.y = out.by_range, .q = q, .k = k, .v = v, .heads = c.heads, .ranges = seen, .scores = scores});
   return out;
 }
 
@@ -474,7 +475,8 @@ TEST(Attention, RefusesWrongShapes) {
   const Padded x(DType::f32, 2, 16, 0);
   Ranges beyond(narrow);
   beyond.count[1] = 3;
-  const op::AttentionRanges refused{x, x, x, x, narrow.heads, beyond.tensors()};
+  const op::AttentionRanges refused{
+      .y = x, .q = x, .k = x, .v = x, .heads = narrow.heads, .ranges = beyond.tensors()};
   EXPECT_THROW(refused.check_indices(), InternalError);
   // A layout with fewer blocks than a sequence has, and one for other heads.
   for (const BlockLayout& layout : {some_blocks(1, 1, 16, 1), some_blocks(3, 2, 16, 1)}) {

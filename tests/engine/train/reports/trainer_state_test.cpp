@@ -79,7 +79,7 @@ TEST(TrainerState, GoesIntoTheCheckpoint) {
   const TestFolder staged;
   state.saving(10, staged.path());
   EXPECT_EQ(state_of(folder)["global_step"], 5);
-  state.saved(10, 0.1, "outputs/gsm8k/checkpoint-10");
+  state.saved({.step = 10, .seconds = 0.1, .folder = "outputs/gsm8k/checkpoint-10"});
   EXPECT_EQ(state_of(staged), state_of(folder));
   EXPECT_EQ(state_of(staged)["global_step"], 10);
   EXPECT_EQ(state_of(staged)["best_model_checkpoint"], "outputs/gsm8k/checkpoint-10");
