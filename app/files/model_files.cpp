@@ -84,7 +84,7 @@ class AdapterFiles final : public ModelFiles {
     lora::create_adapter(folder, built_.lora_config, built_.attached, built_.name,
                          head ? std::optional(built_.dtype) : std::nullopt, tables);
     if (head) copy(*head, folder, name, exact);
-    if (!exact) write_sentence_files(folder, built_);  // a checkpoint holds no folders
+    write_sentence_files(folder, built_);
     for (const Parameter* p : frozen_tables()) copy(*p, folder, name_of(*p), exact);
   }
   std::int64_t bytes(bool) const override {
@@ -166,7 +166,7 @@ class WholeModelFiles final : public ModelFiles {
     if (built_.objective.type->scores)
       config = headed_config(config, built_.objective, built_.made.info, built_.padding);
     write_file(join_path(folder, "config.json"), config);
-    if (!exact) write_sentence_files(folder, built_);
+    write_sentence_files(folder, built_);
   }
   std::int64_t bytes(bool exact) const override {
     std::int64_t all = 0;
