@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -129,12 +130,21 @@ class Filter {
   void allow(std::span<const int> calls) {
     for (const int call : calls) returns_for(call, SECCOMP_RET_ALLOW);
   }
+  // Refuses a call unless the lower half of an argument, masked, has this value. Call it before the rules
+  // that allow the call.
+  void refuse_unless(int call, int argument, std::uint32_t mask, std::uint32_t value) {
+    add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0, 5);
+    load_argument(argument);
+    add(BPF_ALU | BPF_AND | BPF_K, mask);
+    unless_equal(value, refused(EPERM));
+    load(offsetof(seccomp_data, nr));
+  }
   void refuse_as_missing(int call) { returns_for(call, refused(ENOSYS)); }
   // Allows a call if the lower half of an argument, masked, is one of these values.
   void allow_if(int call, int argument, std::uint32_t mask, std::span<const std::uint32_t> values) {
     add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(call), 0,
         static_cast<std::uint8_t>(3 + 2 * values.size()));
-    load(offsetof(seccomp_data, args) + sizeof(std::uint64_t) * static_cast<std::size_t>(argument));
+    load_argument(argument);
     add(BPF_ALU | BPF_AND | BPF_K, mask);
     for (const std::uint32_t value : values) returns_for(static_cast<int>(value), SECCOMP_RET_ALLOW);
     returns(refused(EPERM));
@@ -155,6 +165,9 @@ class Filter {
     program_.push_back({static_cast<std::uint16_t>(code), if_true, if_false, static_cast<std::uint32_t>(k)});
   }
   void load(std::size_t offset) { add(BPF_LD | BPF_W | BPF_ABS, offset); }
+  void load_argument(int argument) {
+    load(offsetof(seccomp_data, args) + sizeof(std::uint64_t) * static_cast<std::size_t>(argument));
+  }
   void returns(std::uint32_t verdict) { add(BPF_RET | BPF_K, verdict); }
   void returns_for(int value, std::uint32_t verdict) {
     add(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(value), 0, 1);
@@ -198,6 +211,9 @@ void confine_files(const std::vector<std::string>& readable, const std::vector<s
 
 void confine_calls(AllowedCalls calls) {
   Filter filter;
+  constexpr std::uint32_t kFastOpen = MSG_FASTOPEN;  // connects by sending
+  filter.refuse_unless(SYS_sendto, 3, kFastOpen, 0);
+  filter.refuse_unless(SYS_sendmsg, 2, kFastOpen, 0);
   filter.allow(kAlways);
   // Makes glibc use clone, whose flags the filter can see.
   filter.refuse_as_missing(SYS_clone3);
@@ -210,6 +226,10 @@ void confine_calls(AllowedCalls calls) {
   filter.allow_if(SYS_tgkill, 0, ~std::uint32_t{0}, self);  // abort()
   if (calls == AllowedCalls::reading) {
     filter.allow(kReading);
+    // TCP only: with UDP a process sends without a connection.
+    constexpr std::uint32_t kKinds = 0xf, kTcp = IPPROTO_TCP;
+    filter.refuse_unless(SYS_socket, 1, kKinds, SOCK_STREAM);
+    filter.refuse_unless(SYS_socket, 2, ~kTcp, 0);
     constexpr std::array kInternet{std::uint32_t{AF_INET}, std::uint32_t{AF_INET6}};
     filter.allow_if(SYS_socket, 0, ~std::uint32_t{0}, kInternet);
   }

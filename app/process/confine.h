@@ -17,11 +17,12 @@ std::string reason_against_confining();
 void confine_files(const std::vector<std::string>& readable, const std::vector<std::string>& with_links);
 
 enum class AllowedCalls : std::uint8_t {
-  reading,  // start of a server: open files, make internet sockets and listen
+  reading,  // start of a server: open files, make TCP sockets and listen
   serving   // afterwards: use open files and sockets, accept connections, start threads
 };
 // Limits all threads to the system calls of this kind; others fail with EPERM. Neither kind can start a
-// process or a program, connect to another, or trace one. Throws UserError (config) if the kernel refuses.
+// process or a program, trace a process, connect to another, or send to one that has not connected. Throws
+// UserError (config) if the kernel refuses.
 void confine_calls(AllowedCalls calls);
 
 }  // namespace ft

@@ -130,15 +130,20 @@ TEST_F(Confined, ListensBeforeItServesAndConnectsNever) {
   EXPECT_EQ(confined(AllowedCalls::serving, [&] { return error_of(internet(SOCK_STREAM)); }), EPERM);
   EXPECT_EQ(confined(AllowedCalls::reading, [] { return error_of(::socket(AF_UNIX, SOCK_STREAM, 0)); }),
             EPERM);
+  EXPECT_EQ(confined(AllowedCalls::reading, [&] { return error_of(internet(SOCK_DGRAM)); }), EPERM);
+  sockaddr_in loopback{};
+  loopback.sin_family = AF_INET;
+  loopback.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const auto* to = reinterpret_cast<const sockaddr*>(&loopback);
   EXPECT_EQ(confined(AllowedCalls::reading,
-                     [&] {
-                       sockaddr_in to{};
-                       to.sin_family = AF_INET;
-                       to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-                       return error_of(
-                           ::connect(internet(SOCK_STREAM), reinterpret_cast<sockaddr*>(&to), sizeof to));
-                     }),
+                     [&] { return error_of(::connect(internet(SOCK_STREAM), to, sizeof loopback)); }),
             EPERM);
+  EXPECT_EQ(
+      confined(AllowedCalls::reading,
+               [&] {
+                 return error_of(::sendto(internet(SOCK_STREAM), "x", 1, MSG_FASTOPEN, to, sizeof loopback));
+               }),
+      EPERM);
 }
 
 TEST_F(Confined, ServesWithThreadsAndWhatIsOpen) {
