@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "app/hub/curl_library.h"
+#include "app/process/confine.h"
 #include "tests/life/answers/served.h"
 #include "tests/support/certificate.h"
 
@@ -142,6 +143,15 @@ TEST_F(Https, AnswersOfAModelComeWholeAndInPieces) {
   for (const Json& e : events(pieces.body)) streamed += e["choices"][0].value("text", "");
   EXPECT_FALSE(text.empty());
   EXPECT_EQ(streamed, text);
+}
+
+TEST_F(Https, AServerInTheSandboxHasItsCertificate) {
+  if (const std::string reason = reason_against_confining(); !reason.empty()) GTEST_SKIP() << reason;
+  const Listening serve(w, {"serve", "--model", kBase, "--sandbox", "--api-key-file", "key", "--tls-cert",
+                            "a.cert.pem", "--tls-key", "a.key.pem"});
+  const std::string url = "https://127.0.0.1:" + std::to_string(serve.port) + "/v1/models";
+  EXPECT_EQ(fetch({url, cert, "s3cret"}).status, 200) << w.says();
+  EXPECT_EQ(fetch({url, cert}).status, 401);
 }
 
 TEST_F(Https, WrongFilesAreTheUsersToMend) {
