@@ -7,6 +7,7 @@
 #include <cmath>
 #include <ctime>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "app/answers/text_model.h"
@@ -30,7 +31,9 @@ namespace {
 constexpr std::int64_t kEmbeddingBody = std::int64_t{8} << 20;
 constexpr std::int64_t kEmbeddedTokens = 2048, kEmbeddedTexts = 64;  // of a pass
 constexpr std::size_t kMostInputs = 2048;                            // of a request
+constexpr std::chrono::seconds kGrace{30};  // time for the current requests after a signal
 
+using Clock = std::chrono::steady_clock;
 using Ids = std::vector<std::int32_t>;
 
 struct EmbeddingAsk {
@@ -42,12 +45,13 @@ struct EmbeddingAsk {
 class EmbeddingApi {
  public:
   EmbeddingApi(TextModel& model, std::string name, std::string key, const Origins& origins,
-               std::int64_t longest)
+               std::int64_t longest, const StopSignals& stop)
       : model_(model),
         name_(std::move(name)),
         key_(std::move(key)),
         origins_(origins),
         longest_(longest),
+        stop_(stop),
         started_(std::time(nullptr)),
         tokenizer_(make_tokenizer(model.config().model.tokenizer())) {}
 
@@ -86,6 +90,8 @@ class EmbeddingApi {
 
   HttpReply embed(const HttpRequest& r) {
     if (r.too_large) throw ApiError(413, str("a request has at most ", kEmbeddingBody, " bytes"));
+    if (!r.content_type.starts_with("application/json"))
+      throw ApiError(415, "the body is JSON: Content-Type: application/json");
     Json body;
     try {
       body = parse_json(r.body, {"request"});  // of limited depth
@@ -97,7 +103,11 @@ class EmbeddingApi {
     Json data = Json::array();
     std::int64_t tokens = 0;
     for (const Ids& ids : ask.texts) tokens += std::ssize(ids);
+    std::optional<Clock::time_point> until;  // set after a signal
     for (std::size_t begin = 0; begin < ask.texts.size();) {
+      if (r.gone()) throw ApiError(499, "the client has gone");
+      if (!until && stop_.asked()) until = Clock::now() + kGrace;
+      if (until && Clock::now() > *until) throw ApiError(503, "the server is shutting down");
       std::size_t end = begin;
       const auto vectors = pass(ask.texts, begin, end);
       for (const std::vector<float>& v : vectors)
@@ -187,6 +197,7 @@ class EmbeddingApi {
   std::string name_, key_;
   const Origins& origins_;
   std::int64_t longest_;
+  const StopSignals& stop_;
   std::int64_t started_;  // seconds since 1970
   std::unique_ptr<Tokenizer> tokenizer_;
   std::mutex computing_;
@@ -253,8 +264,8 @@ Exit serve_embeddings(const ServeArgs& args) {
                 .sequences = kEmbeddedTexts,
                 .longest = longest}});
   const std::string name = args.adapters.empty() ? args.name : adapter_named(args.adapters[0]).name;
-  EmbeddingApi api(model, name, key, origins, longest);
   const StopSignals stop(true);
+  EmbeddingApi api(model, name, key, origins, longest, stop);
   const HttpServer http(
       args.host, args.port, {.connections = args.max_waiting, .body = kEmbeddingBody},
       [&](const HttpRequest& r) { return api.answer(r); }, https);
