@@ -29,6 +29,7 @@ Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
   for (const lora::ExpertPart& part : b.attached.experts) experts_.emplace(part.weight, &part);
   EachParameter each([&](Parameter& p) {
     own_head_ |= p.name == head;
+    if (p.wide) wide_.insert(p.stored_name());
     if (b.start && !p.name.starts_with(lora::kPeftPrefix) && b.start->has(p))
       whole_[p.name == head ? p.name : p.stored_name()] = &p;
   });
@@ -63,7 +64,7 @@ std::vector<TensorSpec> Merger::specs(std::optional<DType> dtype) const {
     if (info.shape.size() > std::size(shape.dims))
       throw UserError(Exit::input, str(info.file, ": ", printable(name), " has too many dimensions"));
     for (const auto d : info.shape) shape.dims[shape.rank++] = d;
-    out.push_back({name, dtype.value_or(*stored), shape});
+    out.push_back({name, dtype && wide_.contains(name) ? DType::f32 : dtype.value_or(*stored), shape});
   }
   const std::string head = built_.made.info.head_weight();
   for (const auto& [name, p] : whole_)

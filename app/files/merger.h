@@ -52,6 +52,7 @@ class Merger {
   std::multimap<std::string, const lora::ExpertPart*> experts_;  // a stack has a part for each expert
   const lora::ExpertsLora* held_ = nullptr;                      // the experts whose adapter is in a_ and b_
   std::set<std::string> inputs_first_;
+  std::set<std::string> wide_;                     // weights that stay in f32
   std::map<std::string, const Parameter*> whole_;  // weights that the adapter's file replaces completely
   std::vector<float> values_, a_, b_, own_b_;
 };
