@@ -201,6 +201,24 @@ Json only_inside(const Json& targets, const std::string& nested) {
   return "(.*\\.)?" + nested.substr(0, nested.size() - 1) + "\\.(.*\\.)?(" + names + ")";
 }
 
+// Returns target_modules of an adapter inside a larger model: an expression, or the modules' complete names
+// where PEFT allows no expression (layers_to_transform) or an expression would miss the head.
+Json targets_inside(const Json& targets, const LoraConfig& c, const Attached& attached) {
+  std::vector<std::string> names;
+  bool outside = false;
+  const auto add = [&](const std::string& module) {
+    const std::string name = in_peft(module);
+    names.push_back(nested_name(name, attached.nested));
+    outside |= names.back() == name;
+  };
+  for (const std::string& l : attached.linears) add(l);
+  if (attached.embedding) add(attached.embedding_module);
+  if (attached.tied_lora) add(attached.head);
+  if (!targets.is_array() || names.empty() || (!outside && !c.layers_to_transform))
+    return only_inside(targets, attached.nested);
+  return names;
+}
+
 }  // namespace
 
 std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
@@ -219,7 +237,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
     }
     targets = names;
   }
-  if (!attached.nested.empty()) targets = only_inside(targets, attached.nested);
+  if (!attached.nested.empty()) targets = targets_inside(targets, c, attached);
   Json ranks = Json::object(), alphas = Json::object();
   for (const auto& [k, v] : c.rank_pattern) ranks[k] = v;
   for (const auto& [k, v] : c.alpha_pattern) alphas[k] = number(v);

@@ -163,5 +163,22 @@ TEST(PeftConfig, AllLinearIsWrittenAsNames) {
   EXPECT_TRUE(j["base_model_name_or_path"].is_null());
 }
 
+// PEFT allows no expression beside layers_to_transform, and an expression for the text model misses the head.
+TEST(PeftConfig, TargetsInsideALargerModelAreAnExpressionOrCompleteNames) {
+  const auto targets = [](std::vector<std::string> linears, const LoraConfig& c) {
+    const Attached attached{.linears = std::move(linears), .nested = "language_model."};
+    return parse_json(adapter_config_text(c, attached, ""), {"a"})["target_modules"].dump();
+  };
+  const std::string q = "model.layers.1.self_attn.q_proj";
+  LoraConfig c;
+  c.target_modules = std::vector<std::string>{"q_proj"};
+  EXPECT_EQ(targets({q}, c), R"x("(.*\\.)?language_model\\.(.*\\.)?(q_proj)")x");
+  c.layers_to_transform = {1};
+  EXPECT_EQ(targets({q}, c), R"(["model.language_model.layers.1.self_attn.q_proj"])");
+  c.layers_to_transform.reset();
+  c.target_modules = std::vector<std::string>{"q_proj", "lm_head"};
+  EXPECT_EQ(targets({q, "lm_head"}, c), R"(["model.language_model.layers.1.self_attn.q_proj","lm_head"])");
+}
+
 }  // namespace
 }  // namespace ft::lora
