@@ -153,10 +153,10 @@ void GgufWeights::read_turned(const Entry& e, const Tensor& to, std::int64_t fir
 
 void GgufWeights::put(const Entry& e, std::int64_t from, float* values, std::int64_t n, const Tensor& to,
                       std::int64_t i) const {
+  names_.from_gguf(e.name, values, n);  // a rate that is not negative becomes a NaN
   if (const std::int64_t bad = find_nonfinite(values, DType::f32, n); bad >= 0)
     throw UserError(Exit::input, str(printable(file_.path()), ": ", e.tensor->name,
                                      " has a NaN or Inf at element ", from + bad));
-  names_.from_gguf(e.name, values, n);
   const std::int64_t run = to.dense() ? to.numel() : to.cols();  // number of contiguous elements
   for (std::int64_t done = 0; done < n;) {
     const std::int64_t at = i + done, count = std::min(n - done, run - at % run);

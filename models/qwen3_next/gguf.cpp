@@ -101,7 +101,8 @@ Json config_of_gguf(const GgufKeyReader& keys) {
   Json config = decoder::gguf_config(keys, experts ? "qwen3_5_moe_text" : "qwen3_5_text", true);
   // Leaves out layers that guess further tokens, which are the last ones.
   config["num_hidden_layers"] =
-      keys.whole("block_count") - static_cast<std::int64_t>(keys.real_or("nextn_predict_layers", 0));
+      keys.whole("block_count") -
+      static_cast<std::int64_t>(std::clamp(keys.real_or("nextn_predict_layers", 0), 0.0, 1e9));
   const std::int64_t values = keys.whole("ssm.time_step_rank"), columns = keys.whole("ssm.inner_size");
   if (columns % values != 0) keys.refuse("ssm.inner_size is no multiple of ssm.time_step_rank");
   config["linear_conv_kernel_dim"] = keys.whole("ssm.conv_kernel");
