@@ -218,6 +218,10 @@ Stacks file_stacks(const std::vector<TensorSpec>& tensors, const ModelInfo& info
   return {tensors, info.stacks_experts ? info.stored.stacks : std::vector<StoredStack>{}};
 }
 
+bool is_stacked(const ModelInfo& info, const std::string& weight) {
+  return info.stacks_experts && weight.find(".experts.") != std::string::npos;
+}
+
 std::unique_ptr<ModelFiles> make_model_files(const BuiltModel& b) {
   if (b.lora) return std::make_unique<AdapterFiles>(b);
   return std::make_unique<WholeModelFiles>(b);

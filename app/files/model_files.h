@@ -16,6 +16,8 @@ std::unique_ptr<ModelFiles> make_model_files(const BuiltModel&);
 
 // Returns the tensors of a complete model as its family's files have them.
 Stacks file_stacks(const std::vector<TensorSpec>&, const ModelInfo&);
+// True if they have this weight in a tensor with those of other experts.
+bool is_stacked(const ModelInfo&, const std::string& weight);
 
 // Returns config.json of `folder` as text, with the weights' dtype set under the key that the file uses.
 // `rows`: the size of an enlarged vocabulary.

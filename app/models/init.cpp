@@ -70,6 +70,10 @@ Stored four_bit_weights(MadeModel& made, const InitArgs& args, const RandomWeigh
   Stored all;
   for (const auto& [name, shape] : weights.tensors())
     if (chosen.find(name)) all[name] = {form, dtype, shape, 0};
+  if (std::ranges::any_of(all, [&](const auto& w) { return is_stacked(made.info, w.first); }))
+    throw UserError(Exit::config, made.info.model_type +
+                                      ": its files have the experts of a layer in one tensor, which ft does "
+                                      "not write in 4 bits; leave out --load-in-4bit");
   return all;
 }
 
@@ -120,6 +124,7 @@ void write_config(const fs::path& from, const std::string& to, const ModelInfo& 
   Json j = text_alone(read_json(from.string()), info.architecture);
   j[j.contains("dtype") ? "dtype" : "torch_dtype"] = name_of(dtype);
   if (!j.contains("architectures")) j["architectures"] = {info.architecture};
+  if (info.mxfp4) j.erase("quantization_config");  // all weights are written dense
   if (!four_bit.empty()) j["quantization_config"] = four_bit_config(four_bit.begin()->second.form, dtype);
   write_file(to, json_text(j) + "\n");
 }

@@ -43,6 +43,11 @@ class Quantizer {
     for (const std::string& name : base_.names())
       if (const FourBitWeight* w = four_bit_.find(name))
         weights_[name] = {w->form, type_of(name), w->shape, 0};
+    if (std::ranges::any_of(base_.names(), [&](const auto& name) { return is_stacked(b.made.info, name); }))
+      throw UserError(Exit::input, b.folder +
+                                       ": its files have the experts of a layer in one tensor, which ft does "
+                                       "not write in 4 bits; quantization.load_in_4bit trains from the model "
+                                       "itself");
   }
   // Returns the tensors to write, by the file of the original folder.
   std::vector<std::vector<TensorSpec>> specs() const {

@@ -272,6 +272,18 @@ TEST_F(Init, In4BitsItEqualsTheQuantizedDenseModel) {
   EXPECT_EQ(error_of([&] { init({.config = gpt2, .output = folder / "new", .load_in_4bit = true}); }),
             "2 gpt2: ft writes no 4-bit files of weights that are stored inputs first; leave out "
             "--load-in-4bit");
+  const std::string mixture =
+      folder.write("config.json", json_text(small({{"model_type", "gemma4_text"},
+                                                   {"num_key_value_heads", 1},
+                                                   {"vocab_size_per_layer_input", small()["vocab_size"]},
+                                                   {"enable_moe_block", true},
+                                                   {"num_experts", 3},
+                                                   {"top_k_experts", 2},
+                                                   {"moe_intermediate_size", 5}})));
+  EXPECT_EQ(
+      error_of([&] { init({.config = mixture, .output = folder / "new", .load_in_4bit = true}); }),
+      "2 gemma4_text: its files have the experts of a layer in one tensor, which ft does not write in 4 "
+      "bits; leave out --load-in-4bit");
 }
 
 TEST_F(Init, TheConfigurationMayBeAFolder) {
