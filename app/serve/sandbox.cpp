@@ -20,7 +20,7 @@ void check(const ServeArgs& args) {
     refuse(reason + "; leave out --sandbox, or confine the server by a container");
   bool on_cpu = !path_exists(kGpu);
   for (const std::string& setting : args.overrides)
-    if (setting.starts_with("device=")) on_cpu = setting == "device=cpu";
+    if (setting.starts_with("device=") && setting != "device=auto") on_cpu = setting == "device=cpu";
   if (!on_cpu) refuse("NVIDIA's driver opens device files while it computes; add device=cpu");
   std::error_code none;
   if (fs::is_regular_file(args.model, none))

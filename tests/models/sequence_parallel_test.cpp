@@ -297,6 +297,7 @@ const Kind kKinds[] = {{"llama", "llama", {2, 4}},
                        {"gpt_neox", "gpt-neox", {3}},
                        {"gemma", "gemma3", {3}},
                        {"latent", "deepseek-v3", {3}},
+                       {"sinks", "gpt-oss", {3}, Json::object(), false, SequenceSharing::ulysses, 5e-6},
                        {"latent_adapters", "glm4-moe-lite", {3}, Json::object(), true}};
 
 // Rings also allow heads that the ranks do not divide.
@@ -310,7 +311,8 @@ const Kind kRings[] = {
     {"gpt_neox_ring", "gpt-neox", {2}, Json::object(), false, SequenceSharing::ring},
     {"phi3_ring", "phi3", {2}, Json::object(), true, SequenceSharing::ring},
     {"gemma_ring", "gemma2", {2, 4}, Json::object(), false, SequenceSharing::ring},
-    {"latent_ring", "deepseek-v3", {2}, Json::object(), false, SequenceSharing::ring}};
+    {"latent_ring", "deepseek-v3", {2}, Json::object(), false, SequenceSharing::ring},
+    {"sinks_ring", "gpt-oss", {2}, Json::object(), false, SequenceSharing::ring, 5e-6}};
 
 std::string name_of(const testing::TestParamInfo<Kind>& p) { return p.param.name; }
 INSTANTIATE_TEST_SUITE_P(Models, SequenceParallel, testing::ValuesIn(kKinds), name_of);
