@@ -31,9 +31,7 @@ namespace {
 constexpr std::int64_t kEmbeddingBody = std::int64_t{8} << 20;
 constexpr std::int64_t kEmbeddedTokens = 2048, kEmbeddedTexts = 64;  // of a pass
 constexpr std::size_t kMostInputs = 2048;                            // of a request
-constexpr std::chrono::seconds kGrace{30};  // time for the current requests after a signal
 
-using Clock = std::chrono::steady_clock;
 using Ids = std::vector<std::int32_t>;
 
 struct EmbeddingAsk {
@@ -103,6 +101,7 @@ class EmbeddingApi {
     Json data = Json::array();
     std::int64_t tokens = 0;
     for (const Ids& ids : ask.texts) tokens += std::ssize(ids);
+    using Clock = std::chrono::steady_clock;
     std::optional<Clock::time_point> until;  // set after a signal
     for (std::size_t begin = 0; begin < ask.texts.size();) {
       if (r.gone()) throw ApiError(499, "the client has gone");

@@ -18,7 +18,6 @@ namespace ft {
 namespace {
 
 constexpr std::chrono::milliseconds kCheck{50};  // interval of checking signals while idle
-constexpr std::chrono::seconds kGrace{30};       // time for the current answers after a signal
 constexpr std::int64_t kBody = std::int64_t{8} << 20;
 constexpr std::int64_t kSpareConnections = 24;  // connections beyond waiting and answered requests
 constexpr std::int64_t kPassTokens = 2048;

@@ -1,5 +1,6 @@
 // ft serve: answers over HTTP with OpenAI's API, so that existing clients can use it.
 #pragma once
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,8 @@
 #include "engine/core/error.h"
 
 namespace ft {
+
+inline constexpr std::chrono::seconds kGrace{30};  // time for the current requests after a signal
 
 struct ServeArgs : AnswererArgs {
   std::vector<std::string> adapters;  // NAME=DIR
