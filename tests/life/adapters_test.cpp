@@ -47,7 +47,8 @@ INSTANTIATE_TEST_SUITE_P(All, Adapters, testing::ValuesIn(kKinds),
 
 TEST_P(Adapters, AreMeasuredAsPlannedResumeBitwiseAndMerge) {
   const Workplace w("llama-gqa", config_of(GetParam()));
-  ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << w.says();
+  ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json", "checkpointing.save_strategy=steps"}), 0)
+      << w.says();
   const Json planned = Json::parse(contents(w / "stdout"));
   ASSERT_EQ(w.train({"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"}), 0) << w.says();
   const Json measured = rows(w / "out/log.jsonl").back().at("memory");

@@ -15,7 +15,8 @@ class Families : public testing::TestWithParam<std::string> {};
 TEST_P(Families, AreMeasuredAsPlannedAndResumeBitwise) {
   for (const Json& config : {kLora, kFull}) {
     const Workplace w(GetParam(), config);
-    ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << w.says();
+    ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json", "checkpointing.save_strategy=steps"}), 0)
+        << w.says();
     const Json planned = Json::parse(contents(w / "stdout"));
     ASSERT_EQ(w.train({"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"}), 0) << w.says();
     const Json measured = rows(w / "out/log.jsonl").back().at("memory");

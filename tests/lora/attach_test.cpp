@@ -154,8 +154,7 @@ TEST(Attach, RefusesByName) {
             "lora.target_modules: \"model.(\" is not a regular expression: missing closing parenthesis at "
             "character 8");
   c.target_modules = "(.|..|...)*[QZ]";  // would take centuries
-  EXPECT_TRUE(
-      mistake(c).starts_with("lora.target_modules: \"(.|..|...)*[QZ]\" takes too long on model.layers.0"))
+  EXPECT_TRUE(mistake(c).starts_with("lora.target_modules: \"(.|..|...)*[QZ]\" takes too long on model."))
       << mistake(c);
   c = {};
   c.rank_pattern = {{"q_proj", 1 << 25}};

@@ -57,11 +57,13 @@ __global__ void __launch_bounds__(32 * kWarps) add_sinks(Sinks<T> c) {
 }
 
 constexpr int kRowWarps = 32;
+struct WarpSums {
+  float of[kRowWarps];
+};
 
 // A block sums a head's rows: each warp every 32nd row.
 template <class T>
 __global__ void __launch_bounds__(32 * kRowWarps) sinks_grad(Sinks<T> c) {
-  __shared__ float of_warps[kRowWarps];
   const i64 head = blockIdx.x;
   const int lane = static_cast<int>(threadIdx.x % 32);
   const float sink = widened(c.sinks[head]);
@@ -72,7 +74,7 @@ __global__ void __launch_bounds__(32 * kRowWarps) sinks_grad(Sinks<T> c) {
       dot += widened(*c.dy.at(row, head * c.width + d)) * widened(*c.y.at(row, head * c.width + d));
     sum += math::sink_share(sink, *c.lse.at(head, row)) * dot;
   }
-  const float all = block_sum(sum, of_warps);
+  const float all = block_sum(sum, shared_memory<WarpSums>().of);
   if (threadIdx.x == 0) c.dsinks[head] -= all;
 }
 
@@ -107,8 +109,8 @@ void compute(const op::AttentionSinksGrad& op, const Queue& queue) {
   if (y.rows == 0) return;
   with_float(y.type, [&](auto t) {
     using T = decltype(t);
-    launch("attention_sinks_grad", {queue.stream, static_cast<unsigned>(lse.rows), 32 * kRowWarps},
-           sinks_grad<T>,
+    launch("attention_sinks_grad",
+           {queue.stream, static_cast<unsigned>(lse.rows), 32 * kRowWarps, sizeof(WarpSums)}, sinks_grad<T>,
            Sinks<T>{Rows<T>(y), Rows<T>(view_of(op.dy)), Rows<float>(lse), data_of<const T>(op.sinks),
                     data_of<float>(op.dsinks), y.rows, static_cast<int>(y.cols / lse.rows)});
   });

@@ -309,7 +309,7 @@ TEST_F(Load, Types) {
       "(auto, prompt_completion, alpaca, alpaca_chat, messages, sharegpt, text, input_output, translation, "
       "preference_chosen, tokenized, preference, kto, preference_tokenized, kto_tokenized, "
       "rollouts_tokenized, "
-      "prompts, prompts_tokenized) "
+      "prompts, prompts_tokenized, token_labels, contrast, contrast_tokenized) "
       "and data.datasets[0].columns");
   config.datasets[0].type = &row_formats::kTokenized;
   config.datasets[0].columns = {{"input_ids", "tokens"}};

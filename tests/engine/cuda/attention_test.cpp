@@ -137,8 +137,9 @@ TEST(CudaAttention, WideHeads) {
   in({.heads = {1, 1, 400}, .lengths = {35}, .cap = 2});                     // the plain kernel
 }
 TEST(CudaAttention, HeadWidths) {
-  for (const std::int64_t d : {1, 3, 17, 64, 72, 80, 96, 100, 128, 256, 512})
-    expect_right({{2, 1, d}, {21, 3}});
+  for (const std::int64_t d : {1, 3, 17, 64, 72, 80, 96, 100, 128, 256}) expect_right({{2, 1, d}, {21, 3}});
+  // In f32 their gradient needs 131 KiB of shared memory, more than many GPUs have.
+  expect_right({.heads = {2, 1, 512}, .lengths = {21, 3}, .types = {DType::bf16, DType::f16}});
 }
 TEST(CudaAttention, SharedKeysAndFewHeadsAtATime) {
   for (const Heads h : {Heads{4, 2, 12}, Heads{6, 2, 12}, Heads{7, 1, 12}}) expect_right({h, {20, 37}});

@@ -209,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(Types, BorrowedKeys, kTypes, name_of_type);
 
 TEST_P(BorrowedKeys, AreThoseOfTheLenderWithAllGradients) {
   const DType dtype = GetParam();
-  const Case t{"", kTrained, {4, 2, kHead}, {0, 3, 9}, 0, true, true, true, false, false, true};
+  const Case t{"", kTrained, {4, 2, kHead}, {0, 3, 9}, 0, true, true, true, false, false, false, true};
   const std::int64_t rows = t.starts.back(), queries = t.heads.query * kHead;
   const Shape keys{rows, t.heads.key_value * kHead};
   LayerRun run(dtype);

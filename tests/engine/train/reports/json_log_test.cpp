@@ -40,6 +40,7 @@ TEST(JsonLog, RowsHaveTheNamesOfTheContract) {
                                             {"scratch", 6},
                                             {"communication", 7},
                                             {"cuda", 0},
+                                            {"snapshot", 0},
                                             {"total", 28},
                                             {"host", 0},
                                             {"elsewhere", 0}}));
