@@ -25,8 +25,8 @@ struct Call {
   float scale, cap;
   View bias;
   Blocks blocks;
-  i64 layouts;  // number of a row's layouts
-  View lse;     // (heads, rows); no data: not wanted
+  i64 layouts;      // number of a row's layouts
+  Rows<float> lse;  // (heads, rows); no data: not wanted
   std::int32_t* wrong;
 };
 
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kThreads) over_ranges(Call c, Tensors<T> t) {
     share[w] = s.top[w] == kLowest ? 0 : exp2f((s.top[w] - highest) * power);
     all += s.total[w] * share[w];
   }
-  if (c.lse.data && threadIdx.x == 0) *Rows<float>(c.lse).at(head, row) = highest * c.scale + logf(all);
+  if (c.lse.data && threadIdx.x == 0) *c.lse.at(head, row) = highest * c.scale + logf(all);
   for (int d = static_cast<int>(threadIdx.x); d < c.width; d += kThreads) {
     float sum = 0;
     for (int w = 0; w < kWarps; ++w) sum += s.sums[w][d] * share[w];
@@ -114,7 +114,7 @@ void compute(const op::AttentionRanges& op, const Queue& queue) {
                   view_of(op.scores.bias),
                   blocks_of(blocks, 1, op.ranges.block),
                   blocks.rows,
-                  view_of(op.lse),
+                  Rows<float>(view_of(op.lse)),
                   queue.wrong};
   with_float(q.type, [&](auto e) {
     using T = decltype(e);
