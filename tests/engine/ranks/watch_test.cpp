@@ -136,14 +136,16 @@ TEST_F(Three, ASilentProcessIsCalledStopped) {
   EXPECT_NE(e.text.find(" s: its process is stopped"), std::string::npos) << e.text;
 }
 
-TEST_F(Three, AFailedRankIsReportedAndAFinishedOneIsNot) {
+TEST(Watched, AFailedRankIsReportedAndAFinishedOneIsNot) {
+  std::vector<Mesh> meshes = mesh_of_threads(3);
+  Watch zero{meshes[0]};
   { Watch two{meshes[2]}; }  // leaves without an error
   meshes[2].peers[0].control = Socket();
   std::this_thread::sleep_for(milliseconds(300));
   pollfd p{zero.fd(), POLLIN, 0};
   EXPECT_EQ(::poll(&p, 1, 0), 0);
   try {
-    Watch again{meshes[1]};  // in rank 1's place
+    Watch one{meshes[1]};
     throw std::runtime_error("dies");
   } catch (const std::runtime_error&) {
   }
