@@ -1,22 +1,17 @@
 #include "app/http/web_page.h"
 
+#include "engine/core/base64.h"
 #include "engine/files/hash.h"
 
 namespace ft {
 namespace {
 
-// Returns the base64 of bytes that are given as hexadecimal digits.
-std::string base64_of_hex(const std::string& digits) {
-  constexpr const char* kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  constexpr std::size_t kGroup = 6;  // three bytes, four digits of base64
-  std::string out;
-  for (std::size_t at = 0; at < digits.size(); at += kGroup) {
-    const std::string group = digits.substr(at, kGroup);
-    const unsigned long bits = std::stoul(group, nullptr, 16) << 4 * (kGroup - group.size());
-    for (std::size_t i = 0; i < 4; ++i)
-      out += 6 * i < 4 * group.size() ? kDigits[(bits >> (18 - 6 * i)) & 63] : '=';
-  }
-  return out;
+// Returns the bytes that are given as pairs of hexadecimal digits.
+std::string bytes_of_hex(const std::string& digits) {
+  std::string bytes;
+  for (std::size_t at = 0; at + 1 < digits.size(); at += 2)
+    bytes += static_cast<char>(std::stoi(digits.substr(at, 2), nullptr, 16));
+  return bytes;
 }
 
 // Returns the sources of scripts that Content-Security-Policy allows: the hash of each script of `trusted`
@@ -30,7 +25,7 @@ std::string scripts_of(const std::string& html, const std::string& trusted) {
     if (end == std::string::npos) break;
     const std::string script = trusted.substr(at, end - at);
     if (html.find(open + script + close) != std::string::npos)
-      sources += " 'sha256-" + base64_of_hex(sha256(script)) + "'";
+      sources += " 'sha256-" + base64(bytes_of_hex(sha256(script))) + "'";
   }
   return sources.empty() ? " 'none'" : sources;
 }
