@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Tests and measures ft on a machine with a GPU, in parts of some minutes each.
 
-    python3 bench/gpu --part 1|2|3 [--ft FT] [--programs DIR] [--cuda-libs DIR] [--python PYTHON] [--name NAME] [--carry DIR] [--dry-run]
+    python3 bench/gpu --part 1|2|3|5 [--ft FT] [--programs DIR] [--cuda-libs DIR] [--python PYTHON] [--name NAME] [--carry DIR] [--dry-run]
     python3 bench/gpu --compare OLD_FT [the same]
 
 Part 1: is it right (op tests, goldens, training beside the CPU's, ZeRO and NCCL with two ranks on one GPU, compute-sanitizer);
-part 2: how fast, beside what the card sustains and PyTorch + transformers + PEFT; part 3: every kind of work once, beside the CPU.
+part 2: how fast, beside what the card sustains and PyTorch + transformers + PEFT; part 3: every kind of work once, beside the CPU;
+part 5: one step over 262,144 tokens.
 --compare: is this ft faster than another, in turns. It needs what `make gpu-kit` packs, this folder and Python's standard library;
 PYTHON is one with torch, transformers and peft, without which nothing is measured beside ft. A step that fails is recorded and the next
 one runs. Everything goes to bench/results/gpu_NAME_DATE, and to --carry DIR as two files, the summary and an archive. Ends with 1 when a
@@ -27,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import correctness  # noqa: E402
 import every_kind  # noqa: E402
+import long  # noqa: E402
 import provenance  # noqa: E402
 import speed  # noqa: E402
 from clocks import Clocks  # noqa: E402
@@ -56,7 +58,7 @@ class Context:
         self.work = a.work.resolve()
         self.results = a.results.resolve()
         # What the test programs find libraries by; the packed ones first.
-        folders = [str(p) for p in [self.ft.resolve().parent.parent / "lib", *self.library_folders()] if p.exists()]
+        folders = [str(p) for p in [self.ft.resolve().parent.parent / "lib/ft", *self.library_folders()] if p.exists()]
         self.environment = {"LD_LIBRARY_PATH": ":".join(folders + [p for p in [os.environ.get("LD_LIBRARY_PATH")] if p])} if folders else {}
 
     def packed(self, work):
@@ -156,7 +158,7 @@ def commit():
 def main():
     p = argparse.ArgumentParser(prog="python3 bench/gpu", description=__doc__.split("\n")[0])
     what = p.add_mutually_exclusive_group(required=True)
-    what.add_argument("--part", type=int, choices=[1, 2, 3])
+    what.add_argument("--part", type=int, choices=[1, 2, 3, 5])
     what.add_argument("--compare", type=Path, metavar="OLD_FT")
     p.add_argument("--ft", type=Path, help="default: the folder or archive of build/dist, else build/release/ft")
     p.add_argument("--programs", type=Path, help="where gpu_test, gpu_golden_test and bench_gpu are; default: build/dist/gpu-kit")
@@ -184,7 +186,7 @@ def main():
     if a.compare:
         work = speed.compare_steps(c, a.compare.absolute(), table)
     else:
-        work = {1: correctness.steps, 3: every_kind.steps}[a.part](c) if a.part != 2 else speed.steps(c, table)
+        work = {1: correctness.steps, 3: every_kind.steps, 5: long.steps}[a.part](c) if a.part != 2 else speed.steps(c, table)
     if not a.dry_run and a.device == "cuda":
         c.clocks = Clocks(c.results / f"{name}_smi.csv")
     head_lines = [] if a.dry_run else head(c, a)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a GPU sustains: the limits that shares of speed refer to. One JSON object a line; needs torch.
 
-    ceilings.py [--all] [--device cuda]
+    ceilings.py [--all | --only fp8] [--device cuda]
 
 Each computation is queued without pauses for one to three seconds, and timed by events in windows of a quarter of a second: `first` is
 the burst of a cool card, `value` the rate of the last window, which lasts. Data are normal random numbers: with zeros a card at its power
@@ -196,12 +196,15 @@ def transposition(b):
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--all", action="store_true")
+    p.add_argument("--only", choices=["fp8"], help="products in FP8 and transposition")
     p.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     a = p.parse_args()
     b = Bench(a.device, small=a.device == "cpu")
-    parts = [copies, products, attention]
+    parts = [] if a.only else [copies, products, attention]
     if a.all:
-        parts += [distances, adapters, sums, gradients, transposition]
+        parts += [distances, adapters, sums, gradients]
+    if a.all or a.only:
+        parts += [transposition]
         parts += [lambda b, s=s: fp8(b, s) for s in ((ROWS, WIDTH, WIDTH), (ROWS, HIDDEN, WIDTH), (ROWS, WIDTH, HIDDEN))] if F8 else []
     for part in parts:
         with survived():

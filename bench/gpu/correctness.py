@@ -6,7 +6,7 @@ import socket
 
 from kit import Command, Step
 
-SHARDS = 8    # of a test program, side by side
+SHARDS = 16   # of a test program, side by side
 # Two ranks on one GPU, which NCCL refuses unless it takes them for two machines.
 ONE_GPU = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_NET": "Socket", "NCCL_P2P_DISABLE": 1, "NCCL_SHM_DISABLE": 1, "NCCL_NVLS_ENABLE": 0,
            "NCCL_MNNVL_ENABLE": 0, "NCCL_MAX_CTAS": 2}

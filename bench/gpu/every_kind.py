@@ -2,7 +2,8 @@
 
 every_kind.json lists them: the model's family (a folder of tests/golden/models, whose config.json is made wider), the rows that it trains on,
 the settings, the largest difference of a loss, and that of gradients' norms where it is not NORM times as large (Lion's steps are signs: a
-gradient near zero may step the other way). tests/app/config/every_kind_test.cpp sees to it that none is missing.
+gradient near zero may step the other way; gemma4's random weights amplify rounding: bf16 and f32 differ by 0.16 on one CPU).
+tests/app/config/every_kind_test.cpp sees to it that none is missing.
 """
 import json
 import os
@@ -20,10 +21,12 @@ STEPS, LENGTH, VOCABULARY = 6, 64, 512
 F32 = 1e-4                                           # the bound of losses where a kind has none
 NORM = 10                                            # that of gradients' norms is so many times as large
 # What a config.json that has these gets: heads of 64 columns, as kernels for tensor cores want them.
-WIDER = {"vocab_size": VOCABULARY, "hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
+WIDER = {"vocab_size": VOCABULARY, "vocab_size_per_layer_input": VOCABULARY, "hidden_size": 256, "intermediate_size": 512, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
          "max_position_embeddings": 256, "sliding_window": 24, "moe_intermediate_size": 64, "shared_expert_intermediate_size": 96, "n_embd": 256, "n_head": 4,
          "n_inner": 512, "n_positions": 256, "ffn_dim": 512, "word_embed_proj_dim": 256, "d_model": 256, "d_kv": 64, "d_ff": 512, "num_heads": 4,
          "dropout_rate": 0.1, "query_pre_attn_scalar": 64}
+# Latent attention's besides: every query has a key, whose columns are those without rope and those with it.
+LATENT = {"num_key_value_heads": 4, "qk_nope_head_dim": 64, "qk_rope_head_dim": 32, "qk_head_dim": 96, "head_dim": 32, "v_head_dim": 64, "kv_lora_rank": 64}
 REWARD = "while read -r line; do rest=${line#*'\"id\":'}; id=${rest%%,*}; ids=${line#*'\"completion_ids\":['}; ids=${ids%%]*}; " \
          "echo \"{\\\"id\\\": $id, \\\"reward\\\": $((${ids%%,*} % 5))}\"; done\n"
 
@@ -38,7 +41,8 @@ def place(c):
 
 def shape(family):
     config = json.loads((ROOT / "tests/golden/models" / family / "model/config.json").read_text())
-    return {k: WIDER.get(k, v) for k, v in config.items()}
+    wider = {**WIDER, **LATENT} if "kv_lora_rank" in config else WIDER
+    return {k: wider.get(k, v) for k, v in config.items()}
 
 
 def make_models(c):
