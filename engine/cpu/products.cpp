@@ -37,6 +37,7 @@ union CodedOperand {
 ProductTerm term_of(const Term& t, CodedOperand& coded) {
   const bool ta = t.ta == Trans::yes, tb = t.tb == Trans::yes;
   if (!t.coded()) return {t.a.data, t.a.stride, ta, t.b.data, t.b.stride, tb, t.depth()};
+  require(!t.fp8, "products: no kernel for weights in FP8");
   ProductTerm term{t.a.data, t.a.stride, ta, nullptr, t.b_cols(), tb, t.depth()};
   if (t.four_bit)
     term.four_bit = &(coded.four_bit = operand_of(t.four_bit));

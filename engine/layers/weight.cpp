@@ -82,6 +82,59 @@ void FourBitWeight::visit(Visitor& v) {
   v.parameter(nested_offset);
 }
 
+Fp8Weight::Fp8Weight(const std::string& name, Shape s, Fp8Scheme tiles) : scheme(tiles), shape(s), whole(s) {
+  const std::int64_t n = shape.numel();
+  codes = {.name = name, .shape = {n}, .dtype = DType::u8, .stands_for = n};
+  scales = {.name = name + (scheme == kFp8Blocks ? "_scale_inv" : "_scale"),
+            .shape = {scheme.scales(shape[0], shape[1])},
+            .dtype = DType::f32,
+            .stands_for = 0};
+}
+
+Term Fp8Weight::times(Tensor x, Trans t) const {
+  Term term{x, Trans::no, {}, t};
+  term.fp8 = {scheme, shape, codes.value, scales.value};
+  return term;
+}
+
+void Fp8Weight::visit(Visitor& v) {
+  v.parameter(codes);
+  v.parameter(scales);
+}
+
+// Keeps complete tiles only. A scale that all ranks need is kept by each.
+void Fp8Weight::cut(int axis, TensorRank t, const Parts& parts) {
+  const std::int64_t tile = axis == 0 ? scheme.rows : scheme.cols, end = shape[axis];
+  const auto divides = [&](int size) {
+    for (int r = 0; r < size && tile > 1; ++r)
+      for (const Portion::Run& run : part_of_axis(end, 1, {r, size}, parts).runs) {
+        const std::int64_t stop = run.begin + run.count;
+        if (run.begin % tile != 0 || (stop != end && stop % tile != 0)) return false;
+      }
+    return true;
+  };
+  if (!divides(t.size)) {
+    std::string sizes;
+    for (int n = 1; n <= std::min<std::int64_t>(end, 64); ++n)
+      if (divides(n)) sizes += str(sizes.empty() ? "" : ", ", n);
+    refuse_cut(str(t.size, " ranks cannot share ", codes.name, " ", to_string(shape),
+                   " at the borders of its blocks of ", scheme.rows, " x ", scheme.cols,
+                   " elements in FP8; sizes that would do: ", sizes));
+  }
+  // Keeps the part of an array of (rows, cols) along the axis, in units of `each` of the matrix's places.
+  const auto keep = [&](Parameter& p, std::int64_t rows, std::int64_t cols, std::int64_t each) {
+    const std::int64_t step = axis == 0 ? cols : 1, groups = axis == 0 ? 1 : rows;
+    Portion s{p.shape, axis == 0 ? rows * cols : cols};
+    for (const Portion::Run& run : part_of_axis(end, 1, t, parts).runs)
+      s.runs.push_back({run.begin / each * step, ceil_div(run.count, each) * step});
+    keep_portion(p, s);
+    p.shape = {groups * s.own()};
+  };
+  keep(codes, shape[0], shape[1], 1);
+  if (tile > 0) keep(scales, scheme.scale_rows(shape[0]), scheme.scale_cols(shape[1]), tile);
+  shape.dims[axis] = part_of_axis(end, 1, t, parts).places;
+}
+
 Int8Weight::Int8Weight(const Parameter& dense, bool inputs_first)
     : shape(dense.shape), inputs_first_(inputs_first) {
   const std::int64_t n = shape.numel();

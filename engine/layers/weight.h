@@ -68,6 +68,22 @@ class FourBitWeight final : public Weight {
   Parameter nested_absmax, nested_offset;  // NAME.nested_absmax, NAME.nested_offset; only if form.nested
 };
 
+// A frozen matrix in FP8. Its parameters have the names that compressed-tensors, or with blocks DeepSeek and
+// transformers, use in files.
+class Fp8Weight final : public Weight {
+ public:
+  Fp8Weight(const std::string& name, Shape shape, Fp8Scheme scheme);
+  Term times(Tensor x, Trans) const override;
+  void visit(Visitor&) override;
+  // Throws UserError (config) if a rank's part would not begin with a tile.
+  void cut(int axis, TensorRank, const Parts&) override;
+
+  Fp8Scheme scheme;
+  Shape shape;  // of the part that this rank has
+  Shape whole;
+  Parameter codes, scales;  // NAME; NAME_scale, with blocks NAME_scale_inv
+};
+
 // A frozen matrix in 8 bits, for generation only, laid out as its dense form.
 class Int8Weight final : public Weight {
  public:

@@ -26,6 +26,14 @@ void check_int8(const Int8Matrix& m) {
   require(is_vector(m.scales, int8_blocks(n), DType::f32), "products: not one scale a block");
 }
 
+// Checks a matrix in FP8 with its scales.
+void check_fp8(const Fp8Matrix& m) {
+  require(m.shape.rank == 2 && is_fp8_scheme(m.scheme), "products: not a matrix in FP8");
+  require(is_vector(m.codes, m.shape.numel(), DType::u8), "products: not one FP8 code an element");
+  require(is_vector(m.scales, m.scheme.scales(m.shape[0], m.shape[1]), DType::f32),
+          "products: not one scale a tile of a matrix in FP8");
+}
+
 }  // namespace
 
 void Products::check() const {
@@ -37,6 +45,8 @@ void Products::check() const {
     require(t.a.dtype == type && (t.coded() ? !t.b : t.b.dtype == type), "products: operands differ in type");
     if (t.four_bit) check_four_bit(t.four_bit);
     if (t.int8) check_int8(t.int8);
+    if (t.fp8) check_fp8(t.fp8);
+    require(int{!!t.four_bit} + int{!!t.int8} + int{!!t.fp8} <= 1, "products: a matrix in two codes");
     const bool ta = t.ta == Trans::yes, tb = t.tb == Trans::yes;
     require((ta ? t.a.cols() : t.a.rows()) == y.rows(), "products: op(a) has not the rows of y");
     require((tb ? t.b_rows() : t.b_cols()) == y.cols(), "products: op(b) has not the columns of y");

@@ -5,6 +5,7 @@
 
 #include "engine/ops/roles.h"
 #include "engine/quant/four_bit.h"
+#include "engine/quant/fp8.h"
 #include "engine/quant/int8.h"
 
 namespace ft {
@@ -30,8 +31,17 @@ struct Int8Matrix {
   explicit operator bool() const { return static_cast<bool>(codes); }
 };
 
-// op(a) (m, k) times op(b) (k, n). op is the identity or the transpose of the matrix in memory. `four_bit` or
-// `int8` replaces b, which is then empty; its elements are rounded once to the type of a.
+// A matrix of (rows, cols) in FP8, as fp8.h describes. No code is NaN.
+struct Fp8Matrix {
+  Fp8Scheme scheme;
+  Shape shape;
+  Tensor codes;   // (rows * cols) u8: bits of e4m3
+  Tensor scales;  // f32: (scale_rows * scale_cols), finite
+  explicit operator bool() const { return static_cast<bool>(codes); }
+};
+
+// op(a) (m, k) times op(b) (k, n). op is the identity or the transpose of the matrix in memory. `four_bit`,
+// `int8` or `fp8` replaces b, which is then empty; its elements are rounded once to the type of a.
 struct Term {
   Tensor a;
   Trans ta;
@@ -40,14 +50,15 @@ struct Term {
   FourBitMatrix four_bit = {};
   std::string_view where = {};  // label (Ops::enter), for sums of several modules' terms
   Int8Matrix int8 = {};
+  Fp8Matrix fp8 = {};
 
   std::int64_t depth() const { return ta == Trans::yes ? a.rows() : a.cols(); }  // k
-  bool coded() const { return four_bit || int8; }
+  bool coded() const { return four_bit || int8 || fp8; }
   std::int64_t b_rows() const { return coded() ? coded_shape()[0] : b.rows(); }
   std::int64_t b_cols() const { return coded() ? coded_shape()[1] : b.cols(); }
 
  private:
-  const Shape& coded_shape() const { return four_bit ? four_bit.shape : int8.shape; }
+  const Shape& coded_shape() const { return four_bit ? four_bit.shape : int8 ? int8.shape : fp8.shape; }
 };
 
 namespace op {
@@ -74,6 +85,8 @@ struct Products {
       visit("nested_absmax", In(t.four_bit.nested_absmax));
       visit("int8_codes", In(t.int8.codes));
       visit("int8_scales", In(t.int8.scales));
+      visit("fp8_codes", In(t.fp8.codes));
+      visit("fp8_scales", In(t.fp8.scales));
     }
     visit("c", c);
   }

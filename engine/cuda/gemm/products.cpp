@@ -142,6 +142,7 @@ void Products::run_in_one_pass(const op::Products& op, Terms terms, std::int64_t
 
 void Products::multiply(Tensor y, const Term& t, float alpha, Tensor c) {
   require(!t.int8, "products: weights in 8 bits are computed on CPUs only");
+  require(!t.fp8, "products: no kernel for weights in FP8");
   if (t.four_bit) return multiply_four_bit(y, t, alpha, c);
   gemm_.run({y, t.a, t.ta == Trans::yes, t.b, t.tb == Trans::yes, c, alpha});
 }
