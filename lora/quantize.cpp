@@ -43,10 +43,13 @@ std::optional<FourBitPlan> stored_four_bit_plan(const std::string& config_json) 
   const JsonObject model = JsonObject::read(config_json);
   if (!model.has("quantization_config")) return std::nullopt;
   const JsonObject j = model.object("quantization_config");
-  if (j.text_or("quant_method", "bitsandbytes") == "mxfp4") return std::nullopt;  // experts: Mxfp4Folder
-  if (j.text_or("quant_method", "bitsandbytes") != "bitsandbytes" || !j.boolean_or("load_in_4bit", false))
-    j.refuse(j.has("quant_method") ? "quant_method" : "load_in_4bit",
-             "bitsandbytes with load_in_4bit: ft reads no other quantized weights");
+  const std::string method = j.text_or("quant_method", "bitsandbytes");
+  if (method == "mxfp4") return std::nullopt;                                  // experts: Mxfp4Folder
+  if (method == "fp8" || method == "compressed-tensors") return std::nullopt;  // stored_fp8_plan()
+  if (method != "bitsandbytes" || !j.boolean_or("load_in_4bit", false))
+    j.refuse(
+        j.has("quant_method") ? "quant_method" : "load_in_4bit",
+        "bitsandbytes with load_in_4bit, fp8 or compressed-tensors: ft reads no other quantized weights");
   if (j.text_or("bnb_4bit_quant_storage", "uint8") != "uint8") j.refuse("bnb_4bit_quant_storage", "uint8");
   const auto book = value_of<FourBitBook>(j.text_or("bnb_4bit_quant_type", "fp4"));  // transformers' default
   if (!book) j.refuse("bnb_4bit_quant_type", "nf4 or fp4");

@@ -100,8 +100,8 @@ bool sets(const std::vector<std::string>& overrides, const std::string& name) {
 // Throws UserError (config) for settings that would have no effect.
 void check_overrides(const std::vector<std::string>& overrides, bool conversation) {
   std::vector<std::string> known{
-      "generation.", "quantization.",       "model.tokenizer_name_or_path=", "model.sparse_attention.",
-      "device=",     "data.chat_template=", "data.chat_template_kwargs="};
+      "generation.",         "quantization.", "model.tokenizer_name_or_path=", "model.sparse_attention.",
+      "model.frozen_dtype=", "device=",       "data.chat_template=",           "data.chat_template_kwargs="};
   if (!conversation) known.insert(known.end(), {"zero_stage=", "zero_optimization.", "distributed."});
   for (const std::string& o : overrides)
     if (std::none_of(known.begin(), known.end(), [&](const std::string& k) { return o.starts_with(k); }))
@@ -167,7 +167,9 @@ RunConfig config_of(const AnswererArgs& args) {
         Exit::config,
         int8 ? "--quantize int8: ft computes with weights in 8 bits on CPUs only; use nf4"
              : "--quantize-head int8: ft computes with weights in 8 bits on CPUs only; leave it out");
-  if (!args.quantize.empty() && !int8)
+  const bool fp8 = args.quantize == "fp8";
+  if (fp8) j["model"]["frozen_dtype"] = "fp8";
+  if (!args.quantize.empty() && !int8 && !fp8)
     j["quantization"] = {{"load_in_4bit", true}, {"bnb_4bit_quant_type", args.quantize}};
   j["generation"] = settings_of(model.folder());
   RunConfig c = parse_config(j.dump(), join_path(args.model, kFile), "", args.overrides);
@@ -176,6 +178,8 @@ RunConfig config_of(const AnswererArgs& args) {
   if (int8 && c.quantization.load_in_4bit)
     throw UserError(Exit::config,
                     "--quantize int8 and quantization.load_in_4bit=true: leave one of them out");
+  if (int8 && c.model.frozen_dtype == FrozenType::fp8)
+    throw UserError(Exit::config, "--quantize int8 and model.frozen_dtype=fp8: leave one of them out");
   if (!args.adapter.empty()) {
     c.lora.adapter_name_or_path = args.adapter;
     // The adapter was trained with its own tokenizer, which may know more tokens.

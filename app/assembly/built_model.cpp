@@ -33,7 +33,8 @@ lora::LoraConfig lora_config(const RunConfig& config, const lora::AdapterFolder*
 
 // Returns true if p belongs to a weight in 4 or 8 bits, which is read separately.
 bool is_coded(const BuiltModel& b, const Parameter& p) {
-  return (b.four_bit && b.four_bit->has(p)) || (b.int8 && b.int8->has(p)) || b.coded_stacks.contains(p.name);
+  return (b.four_bit && b.four_bit->has(p)) || (b.fp8 && b.fp8->has(p)) || (b.int8 && b.int8->has(p)) ||
+         b.coded_stacks.contains(p.name);
 }
 
 void expect_weights(BuiltModel& b) {
@@ -45,6 +46,7 @@ void expect_weights(BuiltModel& b) {
   });
   b.model().visit(each);
   if (b.four_bit) b.four_bit->expect(*b.base);
+  if (b.fp8) b.fp8->expect(*b.base);
   if (b.int8) b.int8->expect(*b.base);
   expect_stacks(b);
   if (b.lora && !b.start && lora::start_of(b.lora_config.init_lora_weights)->init == lora::LoraInit::loftq &&
@@ -109,6 +111,38 @@ std::optional<lora::FourBitPlan> four_bit_plan(const RunConfig& config, const Pu
   return stored;
 }
 
+// Returns the plan of weights in FP8: the model's if its files hold such weights, else the configuration's;
+// empty: no weights in FP8. Throws UserError (config) if the configuration contradicts the files.
+std::optional<lora::Fp8Plan> fp8_plan(const RunConfig& config, const Purpose& purpose, bool four_bit) {
+  const auto stored = lora::stored_fp8_plan(join_path(config.model.folder(), "config.json"));
+  const bool asked = config.model.frozen_dtype == FrozenType::fp8;
+  const std::string& name = config.model.model_name_or_path;
+  if (!stored) {
+    if (asked && four_bit)
+      throw UserError(Exit::config, str("model.frozen_dtype: the weights of ", name,
+                                        " are in 4 bits already; leave it out to use them as they are"));
+    return asked ? std::optional(lora::Fp8Plan{.skip = {"lm_head"}}) : std::nullopt;
+  }
+  if (four_bit || purpose.int8 == Int8Part::linears)
+    throw UserError(Exit::config,
+                    str(four_bit ? "quantization.load_in_4bit" : "--quantize int8", ": the weights of ", name,
+                        " are in FP8 already; leave it out to use them as they are"));
+  if (purpose.trains() && config.finetuning_type == FinetuningType::full)
+    throw UserError(Exit::config, str("finetuning_type: the weights of ", name,
+                                      " are in FP8 and cannot be trained; set it to lora"));
+  return stored;
+}
+
+// Returns the linears of the model that are in FP8. A plan that ignores the weights still reads the headers
+// of files that are there, which know best.
+lora::Fp8Weights fp8_weights(BuiltModel& b, const lora::Fp8Plan& plan) {
+  const lora::Fp8Plan complete = plan_of(b.made.info, plan);
+  const std::string single = join_path(b.folder, "model.safetensors");
+  if (b.base || !plan.stored || !(path_exists(single) || path_exists(single + ".index.json")))
+    return {b.model(), complete, b.base.get()};
+  return {b.model(), complete, open_model_folder(b.folder, b.made.info.stored).get()};
+}
+
 // Finds the frozen parameters that the model's files hold in the run's dtype. A run that offloads parameters
 // to files (nvme) reads them there and makes no copy.
 void find_stored(BuiltModel& b, const WeightSource& base) {
@@ -119,6 +153,7 @@ void find_stored(BuiltModel& b, const WeightSource& base) {
   });
   b.model().visit(each);
   if (b.four_bit) b.four_bit->find_stored(base);
+  if (b.fp8) b.fp8->find_stored(base);
 }
 // Finds them in the model's folder if no weights are open, so that a plan equals the run's. Without weights
 // in the folder, a plan counts copies.
@@ -133,6 +168,7 @@ void find_stored(BuiltModel& b) {
 std::string made_of_quantized(const RunConfig& config, const Purpose& purpose) {
   if (config.quantization.load_in_4bit)
     return str("quantized again, to ", name_of(config.quantization.bnb_4bit_quant_type));
+  if (config.model.frozen_dtype == FrozenType::fp8) return "quantized again, to fp8";
   if (purpose.int8 == Int8Part::linears) return "quantized again, to int8";
   const DType type = config.dtype();
   return str("dequantized to ", type == DType::bf16 ? "bf16" : type == DType::f16 ? "f16" : "f32");
@@ -186,7 +222,8 @@ void require_watchable(const BuiltModel& b) {
 }
 
 // Makes the adapters' initial values, and takes out of the base the part that they replace.
-void make_starts(BuiltModel& b, bool stored_in_four_bits) {
+// coded: setting under which the model's files hold coded weights already; empty: they do not.
+void make_starts(BuiltModel& b, const std::string& coded) {
   const lora::LoraStart start = lora::start_of(b.lora_config.init_lora_weights).value();
   b.starts = std::make_shared<const lora::Starts>(b.attached, start, Random{b.seed}.with("init"));
   const bool fresh = !b.start;
@@ -197,10 +234,9 @@ void make_starts(BuiltModel& b, bool stored_in_four_bits) {
     throw UserError(fresh ? Exit::config : Exit::input,
                     str(fresh ? "lora." : b.start->config_file() + ": ", "init_lora_weights: ", what));
   };
-  if (stored_in_four_bits)
-    refuse(
-        "needs the weights that a model had before they were in 4 bits; give that model, and set "
-        "quantization.load_in_4bit=true");
+  if (!coded.empty())
+    refuse("needs the weights that a model had before they were quantized; give that model, and set " +
+           coded);
   if (!fresh && start.iterations > 0)
     refuse(
         "the random subspace that pissa_niter_N took from the base is not in the file; use the result of the "
@@ -294,12 +330,6 @@ void begin_as(BuiltModel& b, const RunConfig& config, const lora::LoraConfig& ad
   set_update_rules(b.model(), config.training);
 }
 
-lora::FourBitPlan plan_of(const ModelInfo& info, lora::FourBitPlan plan) {
-  std::ranges::replace(plan.skip, "lm_head", info.head);
-  plan.skip.insert(plan.skip.end(), info.never_quantized.begin(), info.never_quantized.end());
-  return plan;
-}
-
 BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart& part,
                        const Purpose& purpose) {
   BuiltModel b;
@@ -309,6 +339,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
   b.dtype = config.dtype();
   b.seed = static_cast<std::uint64_t>(config.training.seed);
   auto four_bit = four_bit_plan(config, purpose);
+  const auto fp8 = fp8_plan(config, purpose, four_bit.has_value());
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
   warn_of_model(b);
   b.objective = config.objective;
@@ -348,7 +379,9 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
                                        "head share; set it to 0");
     if (config.lora.expects_all_linear) require_all_linear(b);
     require_own_weights(b);
-    make_starts(b, four_bit && four_bit->stored);
+    make_starts(b, four_bit && four_bit->stored ? "quantization.load_in_4bit=true"
+                   : fp8 && fp8->stored         ? "model.frozen_dtype=fp8"
+                                                : "");
   } else if (purpose.trains()) {
     lora::train_all(b.model());
   }
@@ -357,6 +390,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
     b.four_bit.emplace(b.model(), plan_of(b.made.info, std::move(*four_bit)), b.base.get());
     b.attached.inputs_first = false;  // what PEFT finds then is a Linear4bit
   }
+  if (fp8) b.fp8.emplace(fp8_weights(b, *fp8));
   if (purpose.int8 == Int8Part::linears)
     b.int8.emplace(b.model(), b.made.info.never_quantized);
   else if (purpose.int8 == Int8Part::head)
@@ -392,13 +426,16 @@ std::vector<const Parameter*> BuiltModel::tables() const {
 
 lora::WeightsBelow BuiltModel::below() const {
   const auto* reduced = dynamic_cast<const lora::ReducedBase*>(base.get());
-  return {reduced ? reduced->whole() : *base, *base, four_bit ? &*four_bit : nullptr, dtype};
+  return {reduced ? reduced->whole() : *base, *base, four_bit ? &*four_bit : nullptr, fp8 ? &*fp8 : nullptr,
+          dtype};
 }
 
 ReadParameter BuiltModel::whole_reader() const {
   return [this](const Parameter& p, Tensor y, std::int64_t first) {
     if (four_bit && four_bit->has(p))
       four_bit->read(*base, p, y, first);
+    else if (fp8 && fp8->has(p))
+      fp8->read(*base, p, y, first);
     else if (int8 && int8->has(p))
       int8->read(*base, p, y, first);
     else if (start && start->has(p))

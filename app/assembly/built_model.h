@@ -1,5 +1,6 @@
 // Builds the model of a run from a RunConfig: its trained parameters and the files of its weights.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "app/config/config.h"
 #include "engine/files/safetensors/weights.h"
 #include "lora/attach.h"
+#include "lora/fp8.h"
 #include "lora/peft.h"
 #include "lora/quantize.h"
 #include "lora/starts/starts.h"
@@ -40,6 +42,7 @@ struct BuiltModel {
   lora::Attached attached;
   std::unique_ptr<WeightSource> base;              // null with Weights::ignore
   std::optional<lora::FourBitWeights> four_bit;    // empty: no weights in 4 bits
+  std::optional<lora::Fp8Weights> fp8;             // empty: no weights in FP8
   std::optional<Int8Weights> int8;                 // empty: no weights in 8 bits
   std::map<std::string, CodedStack> coded_stacks;  // by the names of their codes and scales
   std::unique_ptr<lora::AdapterFolder> start;      // the adapter to continue from; null: none
@@ -92,9 +95,14 @@ bool begins_from_data(const BuiltModel&);
 // read from a checkpoint.
 void begin_as(BuiltModel&, const RunConfig&, const lora::LoraConfig&, std::vector<std::vector<float>> a);
 
-// Completes the list of linears that stay unquantized under QLoRA, with the model's names: adds linears that
-// its family never quantizes, and replaces "lm_head" by the name of the head.
-lora::FourBitPlan plan_of(const ModelInfo&, lora::FourBitPlan);
+// Completes the list of linears that stay unquantized, with the model's names: adds linears that its family
+// never quantizes, and replaces "lm_head" by the name of the head.
+template <class Plan>
+Plan plan_of(const ModelInfo& info, Plan plan) {
+  std::ranges::replace(plan.skip, "lm_head", info.head);
+  plan.skip.insert(plan.skip.end(), info.never_quantized.begin(), info.never_quantized.end());
+  return plan;
+}
 
 enum class Weights : bool { check, ignore };
 // Reads config.json, attaches adapters if the configuration asks for them and (check) verifies that every

@@ -15,9 +15,9 @@ void add_answerer_options(CLI::App& app, AnswererArgs& args, bool adapter) {
       ->check(CLI::IsMember(dtypes))
       ->capture_default_str();
   app.add_option("--quantize", args.quantize, "Keep the weights of linear layers in 4 or 8 bits.")
-      ->check(CLI::IsMember({"nf4", "fp4", "int8"}));
+      ->check(CLI::IsMember({"nf4", "fp4", "fp8", "int8"}));
   app.add_option("--quantize-head", args.quantize_head,
-                 "Keep the weights of the output head in 8 bits; nf4 and fp4 do not change the head.")
+                 "Keep the weights of the output head in 8 bits; nf4, fp4 and fp8 do not change the head.")
       ->check(CLI::IsMember({"int8"}));
   app.add_option("settings", args.overrides, "Settings, see: ft help config generation.")
       ->type_name("generation.key=value");

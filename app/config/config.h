@@ -42,12 +42,20 @@ constexpr auto words(AttnImplementation) {
                                        {cudnn, "cudnn"}});
 }
 
+// Type of the frozen linears in memory.
+enum class FrozenType : std::uint8_t { automatic, fp8 };
+constexpr auto words(FrozenType) {
+  using enum FrozenType;
+  return to_words<FrozenType>({{automatic, "auto"}, {fp8, "fp8"}});
+}
+
 struct BaseModelConfig {
   std::string model_name_or_path;                     // a folder, or an id of the hub
   std::optional<std::string> tokenizer_name_or_path;  // a folder, or an id of the hub; empty: the model's
   std::optional<std::string> revision;                // branch, tag or commit of a hub id; empty: main
   bool download = false;                              // fetch missing ids, of data sets too
   std::optional<DType> torch_dtype;                   // empty: auto
+  FrozenType frozen_dtype = FrozenType::automatic;
   AttnImplementation attn_implementation = AttnImplementation::automatic;
   JsonText rope_scaling;
   std::optional<std::int64_t> resize_token_embeddings_to_multiple_of;
@@ -77,6 +85,10 @@ struct BaseModelConfig {
       "does.");
     f("torch_dtype", torch_dtype, "Type of the frozen weights in memory; auto: the type of the computation.",
       or_auto(), one_of({DType::f32, DType::bf16, DType::f16}), aka({"dtype"}));
+    f("frozen_dtype", frozen_dtype,
+      "Type of the frozen linears in memory. fp8: e4m3 with a scale for each output, half of 16 bits; the "
+      "head, norms and embeddings keep their type. auto: as the model's files have them if those are in 4 or "
+      "8 bits, else torch_dtype.");
     f("attn_implementation", attn_implementation,
       "Attention kernel. flash: ft's own, which never stores the scores of all pairs. cudnn: NVIDIA's, on "
       "GPUs, for bf16 and f16 without dropout, if it has a deterministic plan that fits.",

@@ -27,6 +27,12 @@ inline constexpr Feature kFourBits{
     .on = [](const RunConfig& c, int) { return c.quantization.load_in_4bit; },
 };
 
+inline constexpr Feature kFp8Base{
+    .name = "frozen weights in FP8",
+    .set = "model.frozen_dtype=fp8",
+    .on = [](const RunConfig& c, int) { return c.model.frozen_dtype == FrozenType::fp8; },
+};
+
 inline constexpr Feature kNoFourBits{
     .name = "weights that are not in 4 bits",
     .set = "quantization.load_in_4bit=false",

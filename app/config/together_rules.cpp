@@ -13,6 +13,9 @@ constexpr Clash kClashes[] = {
     // Methods
     {kFourBits, kFull, "quantization.load_in_4bit: 4-bit weights cannot be trained",
      "set finetuning_type to lora"},
+    {kFp8Base, kFull, "model.frozen_dtype: weights in FP8 cannot be trained", "set finetuning_type to lora"},
+    {kFp8Base, kFourBits, "model.frozen_dtype: linears are in FP8 or in 4 bits, not in both",
+     "leave model.frozen_dtype or quantization.load_in_4bit out"},
     {kLoraPlus, kFull, "training.loraplus_lr_ratio: is for finetuning_type lora, which is {finetuning_type}",
      kNoMend},
     {kEva, kNotSft,

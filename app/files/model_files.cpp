@@ -116,7 +116,7 @@ class AdapterFiles final : public ModelFiles {
   }
 
  private:
-  // Returns the head's weight, which may be the embedding's. Null: it is quantized to 4 bits.
+  // Returns the head's weight, which may be the embedding's. Null: it is quantized.
   const Parameter* frozen_head() const {
     const Parameter *head = nullptr, *table = nullptr;
     EachParameter each([&](Parameter& p) {
@@ -125,7 +125,9 @@ class AdapterFiles final : public ModelFiles {
     });
     built_.model().visit(each);
     if (!head && built_.made.info.tied_head) return table;
-    return head && built_.four_bit && built_.four_bit->has(*head) ? nullptr : head;
+    const bool coded =
+        head && ((built_.four_bit && built_.four_bit->has(*head)) || (built_.fp8 && built_.fp8->has(*head)));
+    return coded ? nullptr : head;
   }
 
   // Returns the frozen tables of an enlarged vocabulary. The adapter's file must hold them, because the base

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 #include <type_traits>
 
@@ -14,6 +15,7 @@
 #include "engine/files/checkpoint_folder.h"
 #include "engine/files/json.h"
 #include "engine/formats/bitsandbytes.h"
+#include "engine/formats/fp8_folder.h"
 #include "engine/formats/gguf/gguf.h"
 #include "lora/peft_config.h"
 
@@ -26,16 +28,22 @@ Json tensor_json(const StoredTensor& t, const std::string& file) {
   return out;
 }
 
-// Returns the number of elements of the model that a tensor stands for, in a folder with 4-bit weights.
-std::int64_t elements(const StoredTensor& t, const BitsAndBytesFolder* four_bit) {
-  if (!four_bit) return t.numel;
-  if (const StoredFourBit* s = four_bit->find(t.name)) return s->shape.numel();
-  return four_bit->has(t.name) ? t.numel : 0;
+// Returns the number of elements of the model that a tensor stands for, in a folder of quantized weights that
+// looks like the dense model's. null: they are not quantized.
+std::int64_t elements(const StoredTensor& t, const WeightSource* quantized) {
+  if (!quantized) return t.numel;
+  if (!quantized->has(t.name)) return 0;
+  const std::vector<std::int64_t> shape = quantized->info(t.name).shape;
+  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+}
+
+const char* name_of(const Fp8Scheme& s) {
+  return s == kFp8Channels ? "channel" : s == kFp8Blocks ? "block" : "tensor";
 }
 
 // Adds the files' content: "files", "bytes", "parameters", "metadata", "tensors".
 void add_tensors(Json& out, const std::vector<const SafetensorsFile*>& files,
-                 const BitsAndBytesFolder* four_bit = nullptr) {
+                 const WeightSource* quantized = nullptr) {
   std::int64_t bytes = 0, parameters = 0;
   Json names = Json::array(), tensors = Json::array(), metadata = Json::object();
   for (const auto* file : files) {
@@ -44,7 +52,7 @@ void add_tensors(Json& out, const std::vector<const SafetensorsFile*>& files,
     for (const auto& [key, value] : file->metadata()) metadata[key] = value;
     for (const auto& t : file->tensors()) {
       bytes += t.end - t.begin;
-      parameters += elements(t, four_bit);
+      parameters += elements(t, quantized);
       tensors.push_back(tensor_json(t, files.size() > 1 ? name : ""));
     }
   }
@@ -143,6 +151,16 @@ Json inspect_model(const std::string& folder) {
   }
   std::vector<const SafetensorsFile*> files;
   for (const auto& file : model.files()) files.push_back(file.get());
+  if (Fp8Folder::is_one(model)) {
+    const Fp8Folder fp8(std::make_unique<ModelFolder>(folder));
+    add_tensors(out, files, &fp8);
+    for (const std::string& name : fp8.names())
+      if (const StoredFp8* s = fp8.find(name)) {
+        out["quantization"] = {{"quant_type", "fp8"}, {"scales", name_of(s->scheme)}};
+        break;
+      }
+    return out;
+  }
   if (!BitsAndBytesFolder::is_one(model)) {
     add_tensors(out, files);
     return out;

@@ -78,7 +78,8 @@ void check_merged(const MergeArgs& args, const std::string& folder, const BuiltM
   const std::string rounded =
       built.four_bit
           ? str("rounding dequantized ", name_of(built.four_bit->form().book), " to ", name_of(coarsest))
-          : str(name_of(coarsest), " rounding");
+      : built.fp8 ? str("rounding dequantized fp8 to ", name_of(coarsest))
+                  : str(name_of(coarsest), " rounding");
   screen.line(str("checked  ", tokens, " tokens: largest logit difference to base + adapter ",
                   show::digits(d.largest, 2), " (", rounded, " explains up to ",
                   show::digits(d.largest <= explained ? explained : limit, 2), ")"));

@@ -113,6 +113,7 @@ class Commands {
   Words place() const {
     Words words;
     if (c_.on_gpu()) words.push_back("device=cuda");
+    if (c_.model.frozen_dtype == FrozenType::fp8) words.push_back("model.frozen_dtype=fp8");
     const lora::QuantizationConfig &q = c_.quantization, usual;
     if (!q.load_in_4bit) return words;
     words.push_back("quantization.load_in_4bit=true");

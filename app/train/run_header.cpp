@@ -71,6 +71,7 @@ RunHeader settings_header(const std::string& file, const Run& run, const Plan& p
   if (!t.training.bf16 && !t.training.fp16)
     h.dtype += config.on_gpu() ? " (auto on a GPU)" : " (auto on a CPU)";
   if (b.four_bit) h.dtype += str(", weights ", name_of(b.four_bit->form().book));
+  if (b.fp8) h.dtype += ", weights fp8";
   h.trained_parameters = plan.trained;
   h.parameters = plan.parameters;
   if (b.lora) {

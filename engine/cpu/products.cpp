@@ -28,21 +28,29 @@ Int8Operand operand_of(const Int8Matrix& m) {
   return {reinterpret_cast<const std::int8_t*>(m.codes.as<std::uint8_t>()), kInt8Block, m.scales.as<float>()};
 }
 
+Fp8Operand operand_of(const Fp8Matrix& m) {
+  return {m.codes.as<std::uint8_t>(), m.shape[1],
+          m.scales.as<float>(),       m.scheme.scale_cols(m.shape[1]),
+          tile_bits(m.scheme.rows),   tile_bits(m.scheme.cols)};
+}
+
 // The coded form of a term's b.
 union CodedOperand {
   FourBitOperand four_bit;
   Int8Operand int8;
+  Fp8Operand fp8;
 };
 
 ProductTerm term_of(const Term& t, CodedOperand& coded) {
   const bool ta = t.ta == Trans::yes, tb = t.tb == Trans::yes;
   if (!t.coded()) return {t.a.data, t.a.stride, ta, t.b.data, t.b.stride, tb, t.depth()};
-  require(!t.fp8, "products: no kernel for weights in FP8");
   ProductTerm term{t.a.data, t.a.stride, ta, nullptr, t.b_cols(), tb, t.depth()};
   if (t.four_bit)
     term.four_bit = &(coded.four_bit = operand_of(t.four_bit));
-  else
+  else if (t.int8)
     term.int8 = &(coded.int8 = operand_of(t.int8));
+  else
+    term.fp8 = &(coded.fp8 = operand_of(t.fp8));
   return term;
 }
 
@@ -106,7 +114,7 @@ void Products::run(const op::Products& op) {
 void Products::run_with_onednn(const ProductCall& call) {
   constexpr std::int64_t kLeast = 64;  // smaller sizes do not fill matrix units
   const auto stays = [&](const ProductTerm& t) {
-    return std::min({call.rows, call.cols, t.k}) < kLeast || t.four_bit || t.int8;
+    return std::min({call.rows, call.cols, t.k}) < kLeast || t.four_bit || t.int8 || t.fp8;
   };
   std::array<ProductTerm, kMaxTerms> terms{};  // the small terms, then the large ones
   const ProductTerm* const end = call.terms + call.count;

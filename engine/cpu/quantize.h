@@ -1,5 +1,5 @@
-// Conversion of matrices to 4 bits: a kernel that is compiled for every target. engine/quant/four_bit.h has
-// the formulas.
+// Conversion of matrices to 4 bits and to FP8: kernels that are compiled for every target.
+// engine/quant/four_bit.h and engine/quant/fp8.h have the formulas.
 #pragma once
 #include <cstdint>
 
@@ -23,6 +23,10 @@ struct QuantizeKernels {
   // the calling thread.
   bool (*run)(std::uint8_t* codes, float* absmax, const void* x, DType, std::int64_t n, std::int64_t block,
               const FourBitPlaces&);
+  // Encodes a tile of f32, bf16 or f16 in FP8, with one scale: rows of `cols` elements, ld elements apart in
+  // x and in codes. Returns false if an element is not finite. Runs on the calling thread.
+  bool (*fp8)(std::uint8_t* codes, float* scale, const void* x, DType, std::int64_t rows, std::int64_t cols,
+              std::int64_t ld);
 };
 
 enum class Target;

@@ -5,6 +5,7 @@
 
 #include "engine/files/convert.h"
 #include "engine/files/json.h"
+#include "engine/formats/fp8_folder.h"
 #include "engine/formats/mxfp4.h"
 
 namespace ft {
@@ -181,6 +182,7 @@ std::unique_ptr<WeightSource> open_model_folder(const std::string& folder, const
   auto files = std::make_unique<ModelFolder>(folder);
   files->name_as(names);
   if (Mxfp4Folder::is_one(*files)) return std::make_unique<Mxfp4Folder>(std::move(files));
+  if (Fp8Folder::is_one(*files)) return std::make_unique<Fp8Folder>(std::move(files));
   if (!BitsAndBytesFolder::is_one(*files)) return files;
   return std::make_unique<BitsAndBytesFolder>(std::move(files));
 }

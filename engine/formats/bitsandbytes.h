@@ -48,7 +48,7 @@ class BitsAndBytesFolder final : public WeightSource {
   mutable FourBitData held_;
 };
 
-// Opens a folder of weights, in 4 bits or not.
+// Opens a folder of weights, in 4 bits, in FP8, or in neither.
 std::unique_ptr<WeightSource> open_model_folder(const std::string& folder, const StoredNames& names = {});
 
 }  // namespace ft

@@ -33,7 +33,8 @@ class NullOps final : public OpsOf<NullOps> {
   void compute(const auto&) {}
   void compute(const op::Products& op) {
     for (const Term& t : op.terms)
-      if (t.four_bit) dense_ = std::max(dense_, dense_bytes(t.four_bit.shape, t.a.dtype));
+      if (t.four_bit || t.fp8)
+        dense_ = std::max(dense_, dense_bytes(t.fp8 ? t.fp8.shape : t.four_bit.shape, t.a.dtype));
   }
 
   // Bytes to decode a matrix, with rows and columns padded to multiples of eight. Matrices that take more

@@ -11,6 +11,7 @@
 // All three are operations in f32. The least scale is the smallest normal f32, so that subnormal elements
 // lose no more than others do.
 #pragma once
+#include <bit>
 #include <cstdint>
 
 #include "engine/core/dtype.h"
@@ -79,6 +80,11 @@ constexpr Fp8Scheme kFp8Blocks{128, 128};  // DeepSeek's and Qwen's
 constexpr Fp8Scheme kFp8Tensor{0, 0};
 constexpr bool is_fp8_scheme(const Fp8Scheme& s) {
   return s == kFp8Channels || s == kFp8Blocks || s == kFp8Tensor;
+}
+
+// Bits of a tile's side of n places: place i is in tile i >> bits.
+constexpr int tile_bits(std::int64_t n) {
+  return n == 0 ? 62 : std::countr_zero(static_cast<std::uint64_t>(n));
 }
 
 }  // namespace ft

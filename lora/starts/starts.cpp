@@ -40,6 +40,8 @@ std::vector<float> weight_in_use(const WeightsBelow& below, const Attached& atta
   std::vector<float> values;
   if (const FourBitWeight* four_bit = below.weights ? below.weights->find(name) : nullptr)
     values = below.weights->dense(below.base, *four_bit);
+  else if (const Fp8Weight* fp8 = below.fp8 ? below.fp8->find(name) : nullptr)
+    values = below.fp8->dense(below.base, *fp8);
   else
     values = read_whole(below.base, attached, i);
   if (below.dtype == DType::f32) return values;

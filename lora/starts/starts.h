@@ -18,6 +18,7 @@
 
 #include "engine/files/safetensors/weights.h"
 #include "lora/attach.h"
+#include "lora/fp8.h"
 #include "lora/quantize.h"
 
 namespace ft::lora {
@@ -27,6 +28,7 @@ struct WeightsBelow {
   const WeightSource& whole;      // the original weights, in the model's folder
   const WeightSource& base;       // without the part that the adapters took
   const FourBitWeights* weights;  // null: no weight is in 4 bits
+  const Fp8Weights* fp8;          // null: no weight is in FP8
   DType dtype;                    // dtype of the model's other weights
 };
 

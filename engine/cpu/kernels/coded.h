@@ -1,4 +1,4 @@
-// Right operands with 4- or 8-bit codes. An element is scale times the code's value in f32, rounded once to
+// Right operands with codes of 4 or 8 bits, integers or FP8. An element is scale times the code's value in f32, rounded once to
 // T. A product therefore has the same bits as one with the dense matrix of these elements.
 //
 // If a product sums over the matrix's columns, kLanes rows are decoded in parallel: words of their codes are
@@ -7,21 +7,52 @@
 // work as with a dense matrix.
 #pragma once
 #include "engine/cpu/kernels/four_bit.h"
+#include "engine/cpu/kernels/fp8.h"
 #include "engine/cpu/kernels/int8.h"
 
 namespace ft::cpu::FT_TARGET {
 namespace {
 
-inline bool is_coded(const ProductTerm& t) { return t.four_bit != nullptr || t.int8 != nullptr; }
+inline bool is_coded(const ProductTerm& t) { return t.four_bit || t.int8 || t.fp8; }
 inline bool has_codes(const ProductCall& call) {
   for (i64 i = 0; i < call.count; ++i)
     if (is_coded(call.terms[i])) return true;
   return false;
 }
-inline void with_codes(const ProductTerm& t, const auto& f) { t.four_bit ? f(*t.four_bit) : f(*t.int8); }
+inline void with_codes(const ProductTerm& t, const auto& f) {
+  if (t.four_bit) return f(*t.four_bit);
+  t.int8 ? f(*t.int8) : f(*t.fp8);
+}
+
+// Returns true if a scale begins at this place of every row, and in words of codes.
+template <class Q>
+inline bool begins_scale(const Q& q, i64 column) {
+  return (column & (q.block - 1)) == 0;
+}
+inline bool begins_scale(const Fp8Operand& q, i64 column) {
+  return (column & ((i64{1} << q.col_bits) - 1)) == 0;
+}
+template <class Q>
+inline bool rows_begin_scales(const Q& q, i64 ld) {
+  return ld % q.block == 0;
+}
+inline bool rows_begin_scales(const Fp8Operand&, i64) { return true; }
+// The scales of element `column` of kLanes rows from `row` on, ld elements apart.
+template <class Q>
+inline Vec scales_of_rows(const Q& q, i64 row, i64 ld, i64 column) {
+  alignas(64) float s[kLanes];
+  const i64 blocks = ld / q.block, first = row * blocks + column / q.block;
+  for (i64 i = 0; i < kLanes; ++i) s[i] = scale_of(q, first + i * blocks);
+  return load(s);
+}
+inline Vec scales_of_rows(const Fp8Operand& q, i64 row, i64, i64 column) {
+  alignas(64) float s[kLanes];
+  for (i64 i = 0; i < kLanes; ++i) s[i] = scale_of(q, row + i, column);
+  return load(s);
+}
 
 // Cuts elements [from, from + count) of rows into `lead` elements before the first word of codes, `turns`
-// elements in complete words of kLanes for every row, and a rest. Rows that do not begin with a block have no
+// elements in complete words of kLanes for every row, and a rest. Rows that do not begin with a scale have no
 // turns.
 struct CodedRun {
   i64 lead, turns;
@@ -29,7 +60,7 @@ struct CodedRun {
 template <class Q>
 inline CodedRun coded_run(const Q& q, i64 ld, i64 from, i64 count) {
   constexpr i64 kCodes = Codes<Q>::kOfWord, kTurn = kLanes * kCodes;
-  if (ld % q.block != 0) return {0, 0};
+  if (!rows_begin_scales(q, ld)) return {0, 0};
   const i64 lead = smaller(count, (kCodes - from % kCodes) % kCodes);
   return {lead, (count - lead) / kTurn * kTurn};
 }
@@ -50,7 +81,6 @@ template <class T, int Groups, class Q>
                                              const auto& f) {
   constexpr i64 kCodes = Codes<Q>::kOfWord, P = kPack<T>;
   const Codes<Q> values(q);
-  const i64 blocks = ld / q.block;  // of a row
   // Position of the next rows' codes, which are prefetched in memory order.
   i64 next = row * ld + Groups * kLanes * (ld + from);
   Vec scale[Groups];
@@ -65,13 +95,8 @@ template <class T, int Groups, class Q>
     }
     for (i64 j = 0; j < kLanes; ++j) {
       const i64 at = from + k + j * kCodes;
-      if ((at & (q.block - 1)) == 0 || k + j == 0)
-        for (int g = 0; g < Groups; ++g) {
-          alignas(64) float s[kLanes];
-          const i64 first = (row + g * kLanes) * blocks + at / q.block;
-          for (i64 i = 0; i < kLanes; ++i) s[i] = scale_of(q, first + i * blocks);
-          scale[g] = load(s);
-        }
+      if (begins_scale(q, at) || k + j == 0)
+        for (int g = 0; g < Groups; ++g) scale[g] = scales_of_rows(q, row + g * kLanes, ld, at);
       for (int g = 0; g < Groups; ++g, next += kLanes * kCodes)
         __builtin_prefetch(Codes<Q>::at(q, next), 0, 2);
 #pragma GCC unroll 8

@@ -1,9 +1,9 @@
 // Products of a few rows with a coded matrix, row by row of the matrix: vectors of its codes are used in
 // memory order, nothing is transposed, and one table serves a block of 4-bit codes. This is about twice as
 // fast as few_rows.h, but sums have another order, so it is for generation whose results need not have the
-// bits of larger products (ProductCall::any_order). 4-bit elements have the values of coded.h. 8-bit codes,
-// which every type holds exactly, are summed without scales, block by block, and the sums are scaled; these
-// elements are therefore not rounded to T. A row's sums do not depend on the other rows.
+// bits of larger products (ProductCall::any_order). 4-bit elements have the values of coded.h. 8-bit codes
+// and FP8, which every type holds exactly, are summed without scales, run by run, and the sums are scaled;
+// these elements are therefore not rounded to T. A row's sums do not depend on the other rows.
 #pragma once
 #include "engine/cpu/kernels/coded.h"
 #include "engine/cpu/kernels/parts.h"
@@ -24,7 +24,7 @@ inline void arrange(Word* to, const Word* x, i64 count, const FourBitOperand&) {
       __builtin_memcpy(to + i, x + i, kRun * sizeof(Word));
 }
 template <class T>
-inline void arrange(Word* to, const Word* x, i64 count, const Int8Operand&) {
+inline void arrange(Word* to, const Word* x, i64 count, const auto&) {
   if constexpr (kPack<T> == 2)
     for (i64 i = 0; i < count / kPack<T>; i += kLanes) pair_halves(T{}, to + i, x + i);
   else
@@ -51,9 +51,11 @@ template <class T, int Rows>
       add_words<T>(acc, x + i, as_words(rounded(T{}, look_up(scaled, codes + i / 2))));
   }
 }
+inline Vec load_values(const std::int8_t* codes) { return load_signed(codes); }
+inline Vec load_values(const std::uint8_t* codes) { return load_e4m3(codes); }  // in the bias of f16
 template <class T, int Rows>
-[[gnu::always_inline]] inline void add_run(Vec (&acc)[Rows], const Word* x, const Int8Operand&,
-                                           const std::int8_t* codes, float scale) {
+[[gnu::always_inline]] inline void add_run(Vec (&acc)[Rows], const Word* x, const auto&, const auto* codes,
+                                           float scale) {
   Vec sums[Rows];
 #pragma GCC unroll 4
   for (Vec& v : sums) v = zero();
@@ -61,9 +63,9 @@ template <class T, int Rows>
   for (i64 i = 0; i < kRun; i += kLanes * kPack<T>)
     if constexpr (kPack<T> == 2)
       add_words<T>(sums, x + i / 2,
-                   pair_halves(T{}, load_signed(codes + i), load_signed(codes + i + kLanes)));
+                   pair_halves(T{}, load_values(codes + i), load_values(codes + i + kLanes)));
     else
-      add_words<T>(sums, x + i, as_words(load_signed(codes + i)));
+      add_words<T>(sums, x + i, as_words(load_values(codes + i)));
 #pragma GCC unroll 4
   for (int r = 0; r < Rows; ++r) acc[r] = fma(sums[r], splat(scale), acc[r]);
 }
@@ -73,15 +75,31 @@ struct Scales {
   const float* at;
   i64 stride;
 };
-// Scales of blocks `first` to `last` of Columns rows from `row` on; scales that are codes themselves are
-// decoded into `decoded`.
+// A block of elements of a row with one scale has 2^block_bits elements.
+template <class Q>
+inline int block_bits(const Q& q) {
+  return __builtin_ctzll(static_cast<unsigned long long>(q.block));
+}
+inline int block_bits(const Fp8Operand& q) { return q.col_bits; }
+// Scales of blocks `first` to `last` of Columns rows from `row` on, of rows with ld elements; scales that are
+// not floats of every row are written to `decoded`.
 template <int Columns, i64 Most>
-inline Scales scales_of(float (&)[Columns][Most], const Int8Operand& q, i64 row, i64 blocks, i64 first, i64) {
+inline Scales scales_of(float (&)[Columns][Most], const Int8Operand& q, i64 row, i64 ld, i64 first, i64) {
+  const i64 blocks = ld >> block_bits(q);
   return {q.scales + row * blocks + first, blocks};
 }
 template <int Columns, i64 Most>
-inline Scales scales_of(float (&decoded)[Columns][Most], const FourBitOperand& q, i64 row, i64 blocks,
-                        i64 first, i64 last) {
+inline Scales scales_of(float (&decoded)[Columns][Most], const Fp8Operand& q, i64 row, i64, i64 first,
+                        i64 last) {
+  for (i64 c = 0; c < Columns; ++c)
+    for (i64 b = first; b <= last; ++b)
+      decoded[c][b - first] = scale_of(q, row + c, b << q.col_bits) * kBiasOfF16;
+  return {decoded[0], Most};
+}
+template <int Columns, i64 Most>
+inline Scales scales_of(float (&decoded)[Columns][Most], const FourBitOperand& q, i64 row, i64 ld, i64 first,
+                        i64 last) {
+  const i64 blocks = ld >> block_bits(q);
   if (q.absmax != nullptr) return {q.absmax + row * blocks + first, blocks};
   for (i64 c = 0; c < Columns; ++c)
     for (i64 b = first; b <= last; ++b) decoded[c][b - first] = scale_of(q, (row + c) * blocks + b);
@@ -94,7 +112,8 @@ struct CodedRows {
   const Q& q;
   i64 ld, from, count;
   bool in_runs() const {
-    return ld % q.block == 0 && q.block % kRun == 0 && from % kRun == 0 && count % kRun == 0;
+    return rows_begin_scales(q, ld) && block_bits(q) >= __builtin_ctzll(kRun) && from % kRun == 0 &&
+           count % kRun == 0;
   }
 };
 
@@ -102,12 +121,12 @@ struct CodedRows {
 template <class T, int Rows, int Columns, class Q>
 inline void dot_rows(float* dots, i64 ldd, const Word* x, const CodedRows<Q>& w, i64 col) {
   constexpr i64 kBytes = kRun / Codes<Q>::kOfWord * static_cast<i64>(sizeof(Word));  // bytes of a run's codes
-  const int shift = __builtin_ctzll(static_cast<unsigned long long>(w.q.block));
+  const int shift = block_bits(w.q);
   const auto* codes = Codes<Q>::at(w.q, col * w.ld + w.from);
-  const i64 next = w.ld / kRun * kBytes, runs = w.count / kRun;
+  const i64 next = Codes<Q>::at(w.q, w.ld) - Codes<Q>::at(w.q, 0), runs = w.count / kRun;
   float decoded[Columns][kDepth * kPack<T> / kRun];
   const i64 first = w.from >> shift, last = (w.from + w.count - 1) >> shift;
-  const Scales scales = scales_of(decoded, w.q, col, w.ld >> shift, first, last);
+  const Scales scales = scales_of(decoded, w.q, col, w.ld, first, last);
   Vec acc[Columns][Rows];
 #pragma GCC unroll 4
   for (auto& column : acc)

@@ -25,6 +25,15 @@ struct Int8Operand {
   std::int64_t block;
   const float* scales;  // of every block
 };
+// A matrix in FP8, see engine/quant/fp8.h. Element (row, column) has the scale of (row >> row_bits, column >>
+// col_bits), in rows of scale_cols; 62 bits: one scale for all.
+struct Fp8Operand {
+  const std::uint8_t* codes;
+  std::int64_t cols;
+  const float* scales;
+  std::int64_t scale_cols;
+  int row_bits, col_bits;
+};
 
 // op(a) (rows, k) op(b) (k, cols). Leading dimensions are in elements, of the stored matrices.
 struct ProductTerm {
@@ -35,9 +44,10 @@ struct ProductTerm {
   std::int64_t ldb;
   bool b_transposed;  // stored as (cols, k)
   std::int64_t k;
-  // Replaces b if it is coded: at most one of the two; its rows are contiguous.
+  // Replaces b if it is coded: at most one of the three; its rows are contiguous.
   const FourBitOperand* four_bit = nullptr;
   const Int8Operand* int8 = nullptr;
+  const Fp8Operand* fp8 = nullptr;
 };
 
 // y (rows, cols) = alpha * sum of the terms + c.

@@ -183,6 +183,18 @@ inline Vec signed_byte(WordVec x, int i) {
 inline Vec load_signed(const std::int8_t* p) {
   return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))))};
 }
+// Values of e4m3 codes other than NaN, in the bias of f16, and byte i of each word in the bias of f32: see
+// fp8.h.
+inline Vec load_e4m3(const std::uint8_t* p) {
+  const __m128i wide = _mm_cvtepi8_epi16(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  return {
+      _mm256_cvtph_ps(_mm_and_si128(_mm_slli_epi16(wide, 7), _mm_set1_epi16(static_cast<short>(0xbf80))))};
+}
+inline Vec e4m3_byte(WordVec x, int i) {
+  const __m256i top = _mm256_slli_epi32(x.v, 24 - 8 * i);
+  return {_mm256_castsi256_ps(
+      _mm256_and_si256(_mm256_srai_epi32(top, 4), _mm256_set1_epi32(static_cast<int>(0x87f00000u))))};
+}
 
 // r[i] lane j <-> r[j] lane i.
 [[gnu::always_inline]] inline void transpose_in_registers(WordVec (&w)[kLanes]) {

@@ -153,6 +153,18 @@ inline Vec signed_byte(WordVec x, int i) {
 inline Vec load_signed(const std::int8_t* p) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
 }
+// Values of e4m3 codes other than NaN, in the bias of f16, and byte i of each word in the bias of f32: see
+// fp8.h.
+inline Vec load_e4m3(const std::uint8_t* p) {
+  const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return {_mm512_cvtph_ps(
+      _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16(static_cast<short>(0xbf80))))};
+}
+inline Vec e4m3_byte(WordVec x, int i) {
+  const __m512i top = _mm512_slli_epi32(x.v, static_cast<unsigned>(24 - 8 * i));
+  return {_mm512_castsi512_ps(
+      _mm512_and_si512(_mm512_srai_epi32(top, 4), _mm512_set1_epi32(static_cast<int>(0x87f00000u))))};
+}
 // Words of two bf16 that are neighbours in memory; at most n elements.
 inline WordVec load_pairs(const bf16* p) { return {_mm512_loadu_si512(p)}; }
 inline WordVec load_pairs(const bf16* p, std::int64_t n) {

@@ -30,6 +30,19 @@ FourBitSource source_of(const FourBitMatrix& m, const float* map) {
           .first_col = 0};
 }
 
+Fp8Source source_of(const Fp8Matrix& m) {
+  return {.codes = m.codes.as<std::uint8_t>(),
+          .scales = m.scales.as<float>(),
+          .scale_cols = m.scheme.scale_cols(m.shape[1]),
+          .row_bits = tile_bits(m.scheme.rows),
+          .col_bits = tile_bits(m.scheme.cols),
+          .cols = m.shape[1],
+          .first_row = 0,
+          .first_col = 0};
+}
+
+bool is_decoded(const Term& t) { return t.four_bit || t.fp8; }
+
 }  // namespace
 
 Products::Products(const Gpu& gpu, const Workspace& w, ProductKernels kernels, const std::string& tuning)
@@ -103,12 +116,12 @@ void Products::run_one_by_one(const op::Products& op, Terms terms) {
     cast(stream_, view_of(y), view_of(sum));
 }
 
-// Number of columns of y to compute at a time, with room for decoded parts of all 4-bit weights: a multiple
+// Number of columns of y to compute at a time, with room for decoded parts of all coded weights: a multiple
 // of a tile's columns or of eight, in parts of about the same width. 0: there is no room for eight.
 std::int64_t Products::at_once(std::int64_t columns, Terms terms) const {
   std::int64_t bytes = 0;  // for a column
   for (const Term* t : terms)
-    if (t->four_bit) bytes += padded(t->depth()) * size_of(t->a.dtype);
+    if (is_decoded(*t)) bytes += padded(t->depth()) * size_of(t->a.dtype);
   if (bytes == 0) return columns;
   const std::int64_t room = workspace_.dense_bytes / bytes,
                      unit = room < kTileColumns ? kAlign : kTileColumns, most = room / unit * unit;
@@ -129,11 +142,11 @@ void Products::run_in_one_pass(const op::Products& op, Terms terms, std::int64_t
     for (std::size_t i = 0; i < terms.size(); ++i) {
       const Term& t = *terms[i];
       const bool rows = t.tb == Trans::yes;
-      const Tensor b = t.four_bit ? make_dense(t, begin, end, at)
-                       : rows     ? t.b.slice(begin, end)
-                                  : t.b.columns(begin, end);
+      const Tensor b = is_decoded(t) ? make_dense(t, begin, end, at)
+                       : rows        ? t.b.slice(begin, end)
+                                     : t.b.columns(begin, end);
       dense[i] = {t.a, t.ta, b, t.tb};
-      if (t.four_bit) at += padded(t.depth()) * padded(end - begin) * size_of(t.a.dtype);
+      if (is_decoded(t)) at += padded(t.depth()) * padded(end - begin) * size_of(t.a.dtype);
     }
     one_pass_.run(y.columns(begin, end), std::span(dense).first(terms.size()), alpha,
                   added ? added.columns(begin, end) : added, added.shape.rank == 1);
@@ -142,8 +155,7 @@ void Products::run_in_one_pass(const op::Products& op, Terms terms, std::int64_t
 
 void Products::multiply(Tensor y, const Term& t, float alpha, Tensor c) {
   require(!t.int8, "products: weights in 8 bits are computed on CPUs only");
-  require(!t.fp8, "products: no kernel for weights in FP8");
-  if (t.four_bit) return multiply_four_bit(y, t, alpha, c);
+  if (is_decoded(t)) return multiply_decoded(y, t, alpha, c);
   gemm_.run({y, t.a, t.ta == Trans::yes, t.b, t.tb == Trans::yes, c, alpha});
 }
 
@@ -151,20 +163,22 @@ void Products::multiply(Tensor y, const Term& t, float alpha, Tensor c) {
 Tensor Products::make_dense(const Term& t, std::int64_t begin, std::int64_t end, std::byte* at) const {
   const bool rows = t.tb == Trans::yes;
   const std::int64_t k = t.depth(), part = end - begin;
-  FourBitSource source = source_of(t.four_bit, workspace_.map);
-  (rows ? source.first_row : source.first_col) = begin;
   const Tensor dense =
       rows ? Tensor(at, t.a.dtype, {part, k}, padded(k)) : Tensor(at, t.a.dtype, {k, part}, padded(part));
-  dequantize(stream_, view_of(dense), source);
+  const auto decode = [&](auto source) {
+    (rows ? source.first_row : source.first_col) = begin;
+    dequantize(stream_, view_of(dense), source);
+  };
+  t.fp8 ? decode(source_of(t.fp8)) : decode(source_of(t.four_bit, workspace_.map));
   return dense;
 }
 
 // Computes columns [begin, end) of y at a time, for which it decodes these rows of the matrix (if transposed)
 // or columns.
-void Products::multiply_four_bit(Tensor y, const Term& t, float alpha, Tensor c) {
+void Products::multiply_decoded(Tensor y, const Term& t, float alpha, Tensor c) {
   const Term* const only[] = {&t};
   const std::int64_t n = y.cols(), columns = at_once(n, only);
-  require(columns > 0, "products: no room for eight rows or columns of a matrix in 4 bits");
+  require(columns > 0, "products: no room for eight rows or columns of a coded matrix");
   for (std::int64_t begin = 0; begin < n; begin += columns) {
     const std::int64_t end = std::min(n, begin + columns);
     gemm_.run({y.columns(begin, end), t.a, t.ta == Trans::yes, make_dense(t, begin, end, workspace_.dense),

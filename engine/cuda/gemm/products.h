@@ -1,6 +1,6 @@
 // op::Products on the GPU: in one pass if ft's own kernel computes it (one_pass.h), else one cuBLASLt product
 // for each term. In the second case small terms come first and a residual or bias last, so that sums that are
-// rounded on the way are small. 4-bit weights are decoded.
+// rounded on the way are small. Weights in 4 bits and in FP8 are decoded.
 #pragma once
 #include <string>
 
@@ -16,7 +16,7 @@ class Products {
   struct Workspace {
     std::byte* blas;  // for cuBLASLt
     std::int64_t blas_bytes;
-    std::byte* dense;  // for decoded 4-bit weights, or parts of them
+    std::byte* dense;  // for decoded weights, or parts of them
     std::int64_t dense_bytes;
     const float* map;  // nested_map() on the device
     std::byte* sums;   // for partial sums
@@ -40,7 +40,7 @@ class Products {
   void run_one_by_one(const op::Products&, Terms);
   void multiply(Tensor y, const Term& term, float alpha, Tensor c);
   Tensor make_dense(const Term& term, std::int64_t begin, std::int64_t end, std::byte* at) const;
-  void multiply_four_bit(Tensor y, const Term& term, float alpha, Tensor c);
+  void multiply_decoded(Tensor y, const Term& term, float alpha, Tensor c);
 
   cudaStream_t stream_;
   int capability_;

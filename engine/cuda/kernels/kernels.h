@@ -119,4 +119,15 @@ struct FourBitSource {
 };
 void dequantize(cudaStream_t, const View& y, const FourBitSource&);
 
+// ---- fp8.cu
+struct Fp8Source {
+  const std::uint8_t* codes;
+  const float* scales;
+  std::int64_t scale_cols;            // of the complete matrix
+  int row_bits, col_bits;             // tile_bits() of the scheme
+  std::int64_t cols;                  // of the complete matrix
+  std::int64_t first_row, first_col;  // of the part to decode
+};
+void dequantize(cudaStream_t, const View& y, const Fp8Source&);
+
 }  // namespace ft::cuda

@@ -19,6 +19,7 @@ class GrownWeights final : public WeightSource {
   // to the stored type.
   GrownWeights(std::unique_ptr<WeightSource> base, const std::vector<std::string>& grown, std::int64_t rows);
 
+  const WeightSource* changed() const override { return base_.get(); }
   std::vector<std::string> names() const override { return base_->names(); }
   bool has(const std::string& name) const override { return base_->has(name); }
   WeightInfo info(const std::string& name) const override;

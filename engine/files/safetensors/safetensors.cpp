@@ -67,6 +67,10 @@ std::optional<DType> dtype_of(StoredType t) {
   return std::nullopt;
 }
 
+std::optional<DType> memory_type(StoredType t) {
+  return t == StoredType::f8_e4m3 ? DType::u8 : dtype_of(t);
+}
+
 std::string shape_text(std::span<const std::int64_t> shape) {
   std::string out = "[";
   for (std::size_t i = 0; i < shape.size(); ++i) out += (i ? ", " : "") + std::to_string(shape[i]);
@@ -91,7 +95,7 @@ void SafetensorsFile::read(const StoredTensor& tensor, const Tensor& to, std::in
   const std::int64_t n = to.numel();
   require(first >= 0 && n >= 0 && n <= tensor.numel - first, "elements read outside a stored tensor");
   const std::string where = printable(path()) + ": " + printable(tensor.name);
-  const std::optional<DType> from = dtype_of(tensor.type);
+  const std::optional<DType> from = memory_type(tensor.type);
   const bool weight = from && is_weight_type(*from) && is_weight_type(to.dtype);
   if (!weight && from != to.dtype)
     throw UserError(

@@ -46,6 +46,8 @@ const char* name_of(StoredType type);   // as in the file: "BF16"
 std::int64_t bits_of(StoredType type);  // of one element
 StoredType stored_type(DType type);
 std::optional<DType> dtype_of(StoredType t);  // empty for types that ft has no tensors of
+// The type of a tensor's values in memory: dtype_of(), and u8 for the bits of F8_E4M3.
+std::optional<DType> memory_type(StoredType t);
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
@@ -73,7 +75,7 @@ class SafetensorsFile {
   const StoredTensor* find(const std::string& name) const;  // nullptr: absent
 
   // Reads to.numel() elements, beginning with number `first` of the flattened tensor. Converts between f32,
-  // bf16 and f16; other types are read only into the same type. `to` is host memory, its rows may be strided.
+  // bf16 and f16; other types are read only into the same type, and the bits of F8_E4M3 into u8. `to` is host memory, its rows may be strided.
   // Throws for NaN and Inf, stored or from the conversion, and names the element, unless allowed. Large reads
   // use several threads, which also touch fresh memory for the first time.
   void read(const StoredTensor& tensor, const Tensor& to, std::int64_t first = 0,

@@ -57,7 +57,7 @@ void SafetensorsFiller::write(const std::string& tensor, std::int64_t first, con
   const auto found = places_.find(tensor);
   require(found != places_.end(), "a tensor is filled in that is in no file");
   const auto& [file, stored] = found->second;
-  const auto type = dtype_of(stored->type);
+  const auto type = memory_type(stored->type);
   const std::int64_t n = values.numel();
   const bool weights = type && is_weight_type(*type) && is_weight_type(values.dtype);
   require(type && (weights || *type == values.dtype) && first >= 0 && first + n <= stored->numel,

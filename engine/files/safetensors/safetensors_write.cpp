@@ -22,7 +22,7 @@ std::int64_t bytes_of(const TensorSpec& t) { return t.shape.numel() * size_of(t.
 // without gaps.
 void sort_as_stored(std::vector<TensorSpec>& tensors) {
   std::sort(tensors.begin(), tensors.end(), [](const TensorSpec& a, const TensorSpec& b) {
-    const StoredType x = stored_type(a.dtype), y = stored_type(b.dtype);
+    const StoredType x = a.stored(), y = b.stored();
     return x != y ? x > y : a.name < b.name;
   });
   for (std::size_t i = 1; i < tensors.size(); ++i)
@@ -43,7 +43,7 @@ std::string header_of(const std::vector<TensorSpec>& tensors, const Metadata& me
     Json dims = Json::array();
     for (int i = 0; i < t.shape.rank; ++i) dims.push_back(t.shape[i]);
     text +=
-        str(text.size() > 1 ? "," : "", Json(t.name).dump(), ":{\"dtype\":\"", name_of(stored_type(t.dtype)),
+        str(text.size() > 1 ? "," : "", Json(t.name).dump(), ":{\"dtype\":\"", name_of(t.stored()),
             "\",\"shape\":", dims.dump(), ",\"data_offsets\":[", at, ",", at + bytes_of(t), "]}");
     at += bytes_of(t);
   }

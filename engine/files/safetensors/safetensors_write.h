@@ -14,6 +14,8 @@ struct TensorSpec {  // a tensor to be written
   std::string name;
   DType dtype = DType::f32;  // in the file
   Shape shape;
+  bool e4m3 = false;  // u8 that are bits of F8_E4M3
+  StoredType stored() const { return e4m3 ? StoredType::f8_e4m3 : stored_type(dtype); }
 };
 
 // Returns a tensor's values: host memory, as many elements as the spec's shape, rows may be strided. f32,

@@ -171,7 +171,7 @@ StoredBytes ModelFolder::find_stored(const std::string& name, DType type, std::i
   if (it == entries_.end()) return {};
   const Entry& e = it->second;
   const std::int64_t own = e.shape.empty() ? e.tensor->numel : e.shape[0] * e.shape[1];
-  if (e.tensor->type != stored_type(type) || own != elements) return {};
+  if (memory_type(e.tensor->type) != type || own != elements) return {};
   return {e.file->path(), e.file->state(), e.tensor->begin + e.first * size_of(type)};
 }
 

@@ -20,6 +20,8 @@ struct WeightInfo {
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
+  // The source whose weights this one changes; null: none.
+  virtual const WeightSource* changed() const { return nullptr; }
   virtual std::vector<std::string> names() const = 0;  // sorted
   virtual bool has(const std::string& name) const = 0;
   // Throws UserError (input) if there is no such weight, and names the source.

@@ -1,0 +1,133 @@
+#include "engine/formats/fp8_folder.h"
+
+#include <algorithm>
+
+#include "engine/files/convert.h"
+
+namespace ft {
+namespace {
+
+// Ends of the names of tensors that belong to a weight.
+constexpr std::string_view kScales[] = {"_scale", "_scale_inv"};
+constexpr std::string_view kWeight = "weight", kInputScale = "input_scale";
+
+std::string with(const std::string& name, std::string_view end) { return name + std::string(end); }
+
+// Returns the name with another end; empty if it does not end with `end`.
+std::string replaced(const std::string& name, std::string_view end, std::string_view by) {
+  return name.ends_with(end) ? name.substr(0, name.size() - end.size()) + std::string(by) : "";
+}
+
+// Returns the scheme of a matrix with scales of this shape; empty: they fit no scheme.
+std::optional<Fp8Scheme> scheme_of(std::int64_t out, std::int64_t in,
+                                   const std::vector<std::int64_t>& scales) {
+  using Sizes = std::vector<std::int64_t>;
+  if (scales.empty() || scales == Sizes{1} || scales == Sizes{1, 1}) return kFp8Tensor;
+  if (scales == Sizes{out} || scales == Sizes{out, 1}) return kFp8Channels;
+  if (scales == Sizes{kFp8Blocks.scale_rows(out), kFp8Blocks.scale_cols(in)}) return kFp8Blocks;
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool Fp8Folder::is_one(const ModelFolder& files) {
+  return std::ranges::any_of(files.names(),
+                             [&](auto& name) { return files.info(name).type == StoredType::f8_e4m3; });
+}
+
+Fp8Folder::Fp8Folder(std::unique_ptr<ModelFolder> files) : files_(std::move(files)) {
+  for (const std::string& name : files_->names())
+    if (files_->info(name).type == StoredType::f8_e4m3) weights_[name] = described(name);
+}
+
+StoredFp8 Fp8Folder::described(const std::string& weight) const {
+  const WeightInfo info = files_->info(weight);
+  const auto refuse = [&](const std::string& what) {
+    throw UserError(Exit::input, str(printable(info.file), ": ", printable(weight), what));
+  };
+  if (info.shape.size() != 2 || info.shape[0] < 1 || info.shape[1] < 1)
+    refuse(str(" is F8_E4M3 ", shape_text(info.shape), "; ft reads matrices in FP8"));
+  StoredFp8 s;
+  s.shape = {info.shape[0], info.shape[1]};
+  for (const std::string_view end : kScales)
+    if (files_->has(with(weight, end))) {
+      if (!s.scales.empty()) refuse(" has scales twice, _scale and _scale_inv");
+      s.scales = with(weight, end);
+    }
+  if (s.scales.empty()) refuse(" is F8_E4M3 and has no scales: _scale, or _scale_inv in blocks");
+  const WeightInfo scales = files_->info(s.scales);
+  const auto type = dtype_of(scales.type);
+  if (!type || !is_weight_type(*type))
+    refuse(str(": its scales are ", name_of(scales.type), "; ft reads F32, F16 and BF16"));
+  const auto scheme = scheme_of(info.shape[0], info.shape[1], scales.shape);
+  if (!scheme)
+    refuse(str(" is ", shape_text(info.shape), " with scales ", shape_text(scales.shape),
+               "; ft reads one scale, one for each row, or one for each block of 128 x 128"));
+  s.scheme = *scheme;
+  if (*type != DType::f32) s.dtype = *type;
+  return s;
+}
+
+std::vector<std::string> Fp8Folder::names() const {
+  std::vector<std::string> out;
+  for (std::string& name : files_->names())
+    if (has(name)) out.push_back(std::move(name));
+  return out;
+}
+
+bool Fp8Folder::has(const std::string& name) const {
+  if (!files_->has(name)) return false;
+  for (const std::string_view end : kScales)
+    if (weights_.contains(replaced(name, end, ""))) return false;
+  return !weights_.contains(replaced(name, kInputScale, kWeight));
+}
+
+WeightInfo Fp8Folder::info(const std::string& name) const {
+  WeightInfo i = files_->info(name);
+  if (const StoredFp8* s = find(name)) i.type = stored_type(s->dtype);
+  return i;
+}
+
+const StoredFp8* Fp8Folder::find(const std::string& weight) const {
+  const auto it = weights_.find(weight);
+  return it == weights_.end() ? nullptr : &it->second;
+}
+
+Fp8Data Fp8Folder::data(const std::string& weight) const {
+  const StoredFp8& s = weights_.at(weight);
+  Fp8Data q{.scheme = s.scheme, .rows = s.shape[0], .cols = s.shape[1], .codes = {}, .scales = {}};
+  q.codes.resize(static_cast<std::size_t>(s.shape.numel()));
+  q.scales.resize(static_cast<std::size_t>(s.scheme.scales(q.rows, q.cols)));
+  files_->read(weight, {reinterpret_cast<std::byte*>(q.codes.data()), DType::u8, {s.shape.numel()}});
+  files_->read(s.scales, {reinterpret_cast<std::byte*>(q.scales.data()), DType::f32, {std::ssize(q.scales)}});
+  const auto bad = std::ranges::find_if(q.codes, [](std::uint8_t c) { return is_nan(e4m3{c}); });
+  if (bad != q.codes.end()) {
+    const std::int64_t at = bad - q.codes.begin();
+    throw UserError(Exit::input, str(printable(files_->info(weight).file), ": ", printable(weight),
+                                     " has a NaN at [", at / q.cols, ", ", at % q.cols, "]"));
+  }
+  return q;
+}
+
+void Fp8Folder::read(const std::string& name, const Tensor& to, std::int64_t first) const {
+  const StoredFp8* s = find(name);
+  if (!s) return files_->read(name, to, first);
+  require(to.dense(), "a weight in FP8 is read into dense memory");
+  if (held_name_ != name) {
+    held_ = data(name);
+    held_name_ = name;
+  }
+  std::vector<float> values(static_cast<std::size_t>(to.numel()));
+  dequantize(values, held_, first);
+  std::vector<std::byte> rounded(values.size() * static_cast<std::size_t>(size_of(s->dtype)));
+  convert(rounded.data(), s->dtype, values.data(), DType::f32, to.numel());
+  const std::int64_t infinite = find_nonfinite(rounded.data(), s->dtype, to.numel());
+  if (infinite >= 0)
+    throw UserError(Exit::input,
+                    str(printable(files_->info(name).file), ": ", printable(name),
+                        " has a number too large for ", name_of(s->dtype), " at [",
+                        (first + infinite) / held_.cols, ", ", (first + infinite) % held_.cols, "]"));
+  convert(to.data, to.dtype, rounded.data(), s->dtype, to.numel());
+}
+
+}  // namespace ft
