@@ -247,6 +247,7 @@ TEST(CudaHomes, TrainEqually) {
   const std::string small = "zero_optimization.stage3_param_persistence_threshold=0";
   for (const auto& [config, more] : {std::pair{kFull, "training.bf16=true"},
                                      {kQlora, "training.max_grad_norm=0"},
+                                     {kFp8, "training.max_grad_norm=0"},
                                      {kFull, "training.bf16=false"}}) {
     const Workplace w("llama", config);
     const std::string file = config == kFull ? "out/model.safetensors" : "out/adapter_model.safetensors";

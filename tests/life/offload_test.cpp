@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"llama", kFull, 1, 0, 2, kNoClipping},
                     Case{"llama", kQlora, 2, 3, 1, kNoClipping + Settings{"training.bf16=true"}},
                     Case{"llama", kFull, 2, 1, 2, {}}, Case{"llama", kFull, 2, 2, 2, {"training.bf16=true"}},
-                    Case{"llama", kQlora, 2, 3, 2, {}},
+                    Case{"llama", kQlora, 2, 3, 2, {}}, Case{"llama", kFp8, 2, 3, 2, {}},
                     Case{"llama", kFull, 3, 3, 1, {"training.optim=lion"}}, Case{"qwen3", kFull, 1, 0, 2, {}},
                     Case{"t5", kT5, 1, 0, 2, {}}, Case{"t5", kT5, 2, 3, 1, {kZero + "overlap_comm=false"}}));
 
@@ -75,7 +75,7 @@ TEST(OffloadPlan, IsMeasuredToTheByte) {
   for (const Settings& homes :
        {kParams, kStates, kParams + kStates, kParams + kStates + Settings{"training.bf16=true"},
         kStates + kNoClipping, kParams + kStates + kDelayed})
-    for (const Json& config : {kQlora, kFull}) {
+    for (const Json& config : {kQlora, kFp8, kFull}) {
       const Workplace w("llama", config);
       ASSERT_EQ(w.run(Settings{"plan", "--config", "run.json", "--json"} + two + homes), 0) << w.says();
       const Json planned = Json::parse(contents(w / "stdout"));

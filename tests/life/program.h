@@ -136,6 +136,7 @@ inline void expect_planned(const Json& planned, const Json& measured) {
 
 // Small runs of both kinds.
 inline const Json kLora = {{"lora", {{"r", 4}, {"lora_dropout", 0.1}}}};
+inline const Json kFp8 = {{"lora", {{"r", 4}}}, {"model", {{"frozen_dtype", "fp8"}}}};
 inline const Json kQlora = {{"lora", {{"r", 4}}}, {"quantization", {{"load_in_4bit", true}}}};
 inline const Json kFull = {{"finetuning_type", "full"}};
 

@@ -35,11 +35,13 @@ TEST_P(Quantize, TrainsAsQuantizedAtLoad) {
     config["data"] = {{"max_seq_length", nullptr}, {"max_source_length", 64}, {"max_target_length", 64}};
   const std::string bf16 = c.bf16 ? "training.bf16=true" : "training.bf16=false";
   const Workplace w(c.golden, config);
-  ASSERT_EQ(w.train({bf16, "quantization.load_in_4bit=true",
-                     std::string("quantization.bnb_4bit_quant_type=") + c.type,
-                     std::string("quantization.bnb_4bit_use_double_quant=") + c.nested}),
-            0)
-      << w.says();
+  const bool fp8 = std::string(c.type) == "fp8";
+  const std::vector<std::string> at_load =
+      fp8 ? std::vector<std::string>{bf16, "model.frozen_dtype=fp8"}
+          : std::vector<std::string>{bf16, "quantization.load_in_4bit=true",
+                                     std::string("quantization.bnb_4bit_quant_type=") + c.type,
+                                     std::string("quantization.bnb_4bit_use_double_quant=") + c.nested};
+  ASSERT_EQ(w.train(at_load), 0) << w.says();
   const auto want = losses(w / "out");
   const std::string weights = contents(w / file_of(config));
   fs::remove_all(w / "out");
@@ -50,11 +52,12 @@ TEST_P(Quantize, TrainsAsQuantizedAtLoad) {
   EXPECT_EQ(losses(w / "out"), want);
   EXPECT_TRUE(contents(w / file_of(config)) == weights);
 }
-INSTANTIATE_TEST_SUITE_P(All, Quantize,
-                         testing::Values(QuantizeCase{"llama", "nf4", "true", false},
-                                         QuantizeCase{"llama", "fp4", "false", true},
-                                         QuantizeCase{"t5", "nf4", "false", true},
-                                         QuantizeCase{"qwen3", "nf4", "true", true}));
+INSTANTIATE_TEST_SUITE_P(
+    All, Quantize,
+    testing::Values(QuantizeCase{"llama", "nf4", "true", false}, QuantizeCase{"llama", "fp4", "false", true},
+                    QuantizeCase{"t5", "nf4", "false", true}, QuantizeCase{"llama", "fp8", "false", false},
+                    QuantizeCase{"llama", "fp8", "false", true}, QuantizeCase{"t5", "fp8", "false", true},
+                    QuantizeCase{"qwen3", "nf4", "true", true}));
 
 // Equal except for the mean of absmax, which may differ in its last bit, as may the largest difference from
 // that mean, and except for spaces after the JSON that contains it.

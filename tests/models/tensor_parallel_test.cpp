@@ -10,6 +10,7 @@
 #include "engine/parallel/cut.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/planner.h"
+#include "lora/fp8.h"
 #include "lora/quantize.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/models/golden_case.h"
@@ -20,7 +21,7 @@ namespace ft::test {
 namespace {
 
 // A golden's model with other heads and dropouts.
-enum class Method : std::uint8_t { full, lora, qlora };
+enum class Method : std::uint8_t { full, lora, qlora, fp8 };
 struct Case {
   std::string golden;
   Method method = Method::full;
@@ -94,6 +95,8 @@ class Run {
     } else {
       lora::train_all(model);
     }
+    if (s.method == Method::fp8)
+      fp8_.emplace(model, lora::Fp8Plan{.scheme = kFp8Channels, .skip = {made_.info.head}}, &base_);
     if (s.method == Method::qlora)
       four_bit_.emplace(model, lora::FourBitPlan{{.nested = s.nested}, {made_.info.head}, false}, &base_);
     model.cut({grid.place.tensor, grid.shape.tensor, grid.shape.shards_rows});
@@ -114,6 +117,8 @@ class Run {
     store_.load(of_parts([&](const Parameter& p, Tensor y, std::int64_t first) {
       if (four_bit_ && four_bit_->has(p))
         four_bit_->read(base_, p, y, first);
+      else if (fp8_ && fp8_->has(p))
+        fp8_->read(base_, p, y, first);
       else
         make_up(p.name, p.shape.rank == 1, s.spread(), y, first);
     }));
@@ -163,6 +168,7 @@ class Run {
   MadeModel made_;
   MadeUp base_;
   std::optional<lora::FourBitWeights> four_bit_;
+  std::optional<lora::Fp8Weights> fp8_;
   ParameterStore store_;
   Batch batch_;
   Plan plan_;
@@ -258,6 +264,13 @@ TEST(TensorParallelQlora, TwoRanksAreOne) {
       const Case s{.golden = golden, .method = Method::qlora, .nested = nested};
       expect_same(run_on(s, 2), run_on(s, 1), 5e-6);
     }
+}
+
+TEST(TensorParallelFp8, TwoRanksAreOne) {
+  for (const std::string golden : {"llama", "t5-v11", "phi3", "gpt2", "gpt-neox"}) {
+    const Case s{.golden = golden, .method = Method::fp8};
+    expect_same(run_on(s, 2), run_on(s, 1), 5e-6);
+  }
 }
 
 // Compares with f32. Sums over ranks are rounded once more.

@@ -92,6 +92,7 @@ Group methods() {
           false,
           {{"LoRA", "finetuning_type=lora"},
            {"QLoRA", four},
+           {"LoRA on FP8", "model.frozen_dtype=fp8"},
            {"DoRA", "lora.use_dora=true"},
            {"LoRA+", "training.loraplus_lr_ratio=16"},
            {"PiSSA", start + "pissa"},

@@ -1,4 +1,4 @@
-// Products with a weight in 4 or 8 bits. If sums have one order, they have the bits of products with the
+// Products with a weight in 4 or 8 bits or in FP8. If sums have one order, they have the bits of products with the
 // dense matrix on every target; otherwise they are near sums in f64.
 #include <gtest/gtest.h>
 
@@ -7,6 +7,7 @@
 #include "engine/core/error.h"
 #include "engine/cpu/products.h"
 #include "engine/formats/four_bit.h"
+#include "engine/formats/fp8.h"
 #include "engine/formats/int8.h"
 #include "tests/engine/cpu/all_kernels.h"
 
@@ -91,6 +92,33 @@ struct Int8 {
   Int8(const Int8&) = delete;
 };
 
+// A weight in FP8 of any scheme: random codes, the smallest and largest among them, and scales of many sizes.
+struct Fp8 {
+  std::vector<std::uint8_t> codes;
+  std::vector<float> scales, dense;
+  Fp8Matrix matrix;
+  Term times(Tensor x, Trans t) const {
+    Term term{x, Trans::no, {}, t};
+    term.fp8 = matrix;
+    return term;
+  }
+  Fp8(Shape shape, Fp8Scheme scheme, std::uint64_t seed) {
+    Fp8Data q{.scheme = scheme, .rows = shape[0], .cols = shape[1], .codes = {}, .scales = {}};
+    for (std::int64_t i = 0; i < shape.numel(); ++i) {
+      const auto code = static_cast<std::uint8_t>(Random{seed}.at(std::uint64_t(i))[0]);
+      q.codes.push_back(is_nan(e4m3{code}) ? 0x7e : code);
+    }
+    for (const float v : random_values(scheme.scales(shape[0], shape[1]), seed + 1))
+      q.scales.push_back(v / 448);
+    dense.resize(q.codes.size());
+    dequantize(dense, q);
+    codes = q.codes;
+    scales = q.scales;
+    matrix = {scheme, shape, view(codes), view(scales)};
+  }
+  Fp8(const Fp8&) = delete;
+};
+
 struct Case {
   std::int64_t rows, cols, k;
   Trans trans;  // of the weight: yes is x W^T
@@ -116,9 +144,9 @@ std::vector<std::byte> check(const auto& w, const Case& t, DType dtype, Products
   if (sums == Sums::in_one_order) {
     EXPECT_EQ(y.memory, want.memory);
   }
-  // With sums in any order, 8-bit codes are summed as integers; their elements are not rounded to the type.
-  const bool exact_codes =
-      sums == Sums::in_any_order && std::is_same_v<decltype(w), const Int8&> && tb && t.k % kInt8Block == 0;
+  // With sums in any order, 8-bit codes are summed without scales; their elements are not rounded to the type.
+  const bool exact_codes = sums == Sums::in_any_order && !std::is_same_v<decltype(w), const Quantized&> &&
+                           tb && t.k % kInt8Block == 0;
   for (std::int64_t i = 0; i < t.rows; i += 3)
     for (std::int64_t j = 0; j < t.cols; j += 5) {
       double rounded = c[j], exact = c[j], size = std::fabs(c[j]);
@@ -180,6 +208,36 @@ TEST(CodedProducts, EightBitsHaveTheBitsOfTheDenseMatrix) {
   });
 }
 
+TEST(CodedProducts, Fp8HasTheBitsOfTheDenseMatrix) {
+  each_case(Sums::in_one_order, [](const Case& t, DType dtype, Products& products) {
+    for (const Fp8Scheme scheme : {kFp8Channels, kFp8Blocks, kFp8Tensor}) {
+      SCOPED_TRACE(str("tiles of ", scheme.rows, " x ", scheme.cols));
+      check(Fp8(shape_of(t), scheme, 3), t, dtype, products, Sums::in_one_order);
+    }
+  });
+}
+
+// A thousand random shapes, on the kernels of this machine.
+TEST(CodedProducts, Fp8OfAnyShapeHasTheBitsOfTheDenseMatrix) {
+  Team team(2);
+  const auto all = all_kernels();
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const auto draw = Random{11}.at(i), more = Random{12}.at(i);
+    const Case t{1 + draw[0] % 40, 1 + draw[1] % 170, 1 + draw[2] % 400,
+                 draw[3] % 2 == 0 ? Trans::yes : Trans::no};
+    const DType dtype = std::array{DType::f32, DType::bf16, DType::f16}[more[0] % 3];
+    const Fp8Scheme scheme = std::array{kFp8Channels, kFp8Blocks, kFp8Tensor}[more[1] % 3];
+    SCOPED_TRACE(
+        str(t.rows, " ", t.cols, " ", t.k, " ", name_of(dtype), " ", scheme.rows, " x ", scheme.cols));
+    const bool any = t.rows <= 4 && more[2] % 2 == 0;
+    const Sums sums = any ? Sums::in_any_order : Sums::in_one_order;
+    const auto& kernels = all[more[3] % all.size()];
+    Products products(kernels.kernels.products, team, {}, sums);
+    check(Fp8(shape_of(t), scheme, i), t, dtype, products, sums);
+    ASSERT_FALSE(testing::Test::HasFailure());
+  }
+}
+
 // Products of up to four rows. The result of a row does not depend on the other rows.
 TEST(CodedProducts, InAnyOrderAreNearTheSums) {
   each_case(Sums::in_any_order, [](const Case& t, DType dtype, Products& products) {
@@ -195,6 +253,7 @@ TEST(CodedProducts, InAnyOrderAreNearTheSums) {
       both(Quantized(shape_of(t), {FourBitBook::fp4, block, block != 64}, 3));
     }
     both(Int8(shape_of(t), 3));
+    for (const Fp8Scheme scheme : {kFp8Channels, kFp8Blocks, kFp8Tensor}) both(Fp8(shape_of(t), scheme, 3));
   });
 }
 

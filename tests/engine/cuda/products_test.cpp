@@ -1,6 +1,7 @@
 // Sums of products of the CUDA backend against the CPU's: every transposition, several terms, residuals,
 // biases, the loss of small terms in rounding, weights in 4 bits in parts.
 #include "engine/formats/four_bit.h"
+#include "engine/formats/fp8.h"
 #include "tests/engine/cuda/both.h"
 #include "tests/support/adapter_share.h"
 
@@ -173,6 +174,38 @@ TEST(CudaProducts, WeightsInFourBitsAreMadeDenseInParts) {
 // A matrix in one piece: rows of full packs and others, and matrices larger than one thread block's part.
 TEST(CudaProducts, WeightsInFourBitsAreMadeDenseAtOnce) {
   multiply_in_four_bits({{40, 96}, {33, 71}, {7, 200}, {60, 160}}, 1 << 16);
+}
+
+// Weights in FP8 of every scheme: rows that are read 16 bytes at a time and others, in one piece (room 0: the
+// usual) or in parts of rows or columns.
+TEST(CudaProducts, WeightsInFp8AreMadeDense) {
+  for (const std::int64_t room : {std::int64_t{0}, std::int64_t{8} * 160 * 4, std::int64_t{1} << 18})
+    for (const DType type : {DType::f32, DType::bf16, DType::f16})
+      for (const auto& [out, in] : {std::pair<std::int64_t, std::int64_t>{40, 96}, {33, 71}, {140, 160}})
+        for (const Fp8Scheme scheme : {kFp8Channels, kFp8Blocks, kFp8Tensor})
+          for (const Trans tb : {Trans::yes, Trans::no}) {
+            SCOPED_TRACE(str(name_of(type), " ", out, " x ", in, " tiles of ", scheme.rows, " room ", room,
+                             " tb ", int(tb)));
+            Trial t{type, 9, tb == Trans::yes ? out : in};
+            t.matrix(1);
+            t.matrix(9, tb == Trans::yes ? in : out, type).randomize(2);
+            auto* codes = t.vector(out * in, DType::u8).tensor.as<std::uint8_t>();
+            for (std::int64_t i = 0; i < out * in; ++i) {
+              codes[i] = static_cast<std::uint8_t>(Random{3}.at(std::uint64_t(i))[0]);
+              if (is_nan(e4m3{codes[i]})) codes[i] = 1;
+            }
+            Matrix& scales = t.vector(scheme.scales(out, in), DType::f32).randomize(4);
+            std::vector<double> small = scales.values();
+            for (double& v : small) v /= 448;
+            scales.assign(small);
+            t.expect_same([=, shape = Shape{out, in}](Ops& ops, const Tensors& x) {
+              ops.reserve_dense(room);
+              const auto flat = [](const Tensor& v) { return v.view({v.numel()}); };
+              Term term{x[1], Trans::no, {}, tb};
+              term.fp8 = {scheme, shape, flat(x[2]), flat(x[3])};
+              product(ops, x[0], term);
+            });
+          }
 }
 
 TEST(CudaProducts, GradientsOfNarrowMatrices) {

@@ -2,6 +2,7 @@
 #include "engine/layers/linear.h"
 
 #include "engine/formats/four_bit.h"
+#include "engine/formats/fp8.h"
 #include "engine/layers/sum.h"
 #include "tests/engine/layers/layer_fixture.h"
 
@@ -144,6 +145,31 @@ TEST_P(FourBitLinear, IsTheReferenceWithItsGradients) {
                : Values<double>(data.absmax.begin(), data.absmax.end());
     run.stored["module.weight.nested_absmax"] = {data.nested_absmax.begin(), data.nested_absmax.end()};
     run.stored["module.weight.nested_offset"] = {data.nested_offset};
+    run.bind(layer);
+    std::vector<float> dense(drawn.size());
+    dequantize(dense, data);
+    Matrix rounded(size.out, size.in, GetParam());
+    run.in["module.weight"] = rounded.assign({dense.begin(), dense.end()}).values();
+    check(run, layer, t, size);
+  }
+}
+
+TEST_P(FourBitLinear, IsTheReferenceWithItsGradientsInFp8) {
+  const Size size{5, 13, 11};
+  for (const Fp8Scheme scheme : {kFp8Channels, kFp8Blocks}) {
+    const Case t{"", {.bias = true, .rank = 3}, true, true};
+    LayerRun run(GetParam());
+    Linear layer = linear("module", size.in, size.out, t.form, GetParam());
+    layer.weight = std::make_unique<Fp8Weight>("module.weight", Shape{size.out, size.in}, scheme);
+    const Values<double> drawn = random_values("module.weight", size.out * size.in);
+    const Fp8Data data =
+        quantize_fp8(size.out, size.in, DType::f32, scheme, [&](const Tensor& to, std::int64_t first) {
+          for (std::int64_t i = 0; i < to.numel(); ++i)
+            to.as<float>()[i] = static_cast<float>(drawn[static_cast<std::size_t>(first + i)]);
+        });
+    run.stored["module.weight"] = {data.codes.begin(), data.codes.end()};
+    run.stored[scheme == kFp8Blocks ? "module.weight_scale_inv" : "module.weight_scale"] = {
+        data.scales.begin(), data.scales.end()};
     run.bind(layer);
     std::vector<float> dense(drawn.size());
     dequantize(dense, data);

@@ -132,5 +132,42 @@ TEST(Cut, OfAWeightInFourBitsIsWholeBlocks) {
   }
 }
 
+// Scales belong to the same elements as codes; a scale for all of an axis is kept by every rank.
+TEST(Cut, OfAWeightInFp8IsWholeTiles) {
+  for (const Fp8Scheme scheme : {kFp8Channels, kFp8Blocks, kFp8Tensor})
+    for (const int axis : {0, 1})
+      for (int r = 0; r < 2; ++r) {
+        const std::int64_t rows = 384, cols = 512;
+        Fp8Weight w("w", {rows, cols}, scheme);
+        if (axis == 0 && scheme == kFp8Blocks) {
+          EXPECT_THROW(w.cut(axis, {r, 2}, {}), UserError);  // 192 rows are one block and a half
+          continue;
+        }
+        w.cut(axis, {r, 2}, {});
+        EXPECT_EQ(w.shape, axis == 0 ? (Shape{rows / 2, cols}) : (Shape{rows, cols / 2}));
+        const auto codes = elements_of(w.codes), scales = elements_of(w.scales);
+        ASSERT_EQ(std::ssize(codes), rows * cols / 2);
+        ASSERT_EQ(std::ssize(scales), scheme.scales(w.shape[0], w.shape[1]));
+        for (std::int64_t i = 0; i < std::ssize(codes); ++i) {
+          const std::int64_t row = i / w.shape[1], column = i % w.shape[1];
+          const auto place = [&](std::int64_t x, std::int64_t y, std::int64_t width) {
+            return (x >> tile_bits(scheme.rows)) * scheme.scale_cols(width) + (y >> tile_bits(scheme.cols));
+          };
+          const std::int64_t whole = codes[static_cast<std::size_t>(i)];
+          ASSERT_EQ(scales[static_cast<std::size_t>(place(row, column, w.shape[1]))],
+                    place(whole / cols, whole % cols, cols));
+        }
+      }
+  Fp8Weight odd("odd", {4, 384}, kFp8Blocks);
+  try {
+    odd.cut(1, {0, 2}, {});
+    ADD_FAILURE() << "192 columns are one block and a half";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("blocks of 128 x 128 elements in FP8; sizes that would do: 1, 3"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
 }  // namespace
 }  // namespace ft

@@ -18,7 +18,7 @@ const Words kTwo = {"distributed.pipeline_parallel_size=2"};
 const Words kSteps = {"training.max_steps=8", "training.weight_decay=0.1", "training.max_grad_norm=0.5"};
 
 class Stages : public testing::TestWithParam<Json> {};
-INSTANTIATE_TEST_SUITE_P(All, Stages, testing::Values(kLora, kFull, kQlora));
+INSTANTIATE_TEST_SUITE_P(All, Stages, testing::Values(kLora, kFull, kQlora, kFp8));
 
 TEST_P(Stages, AreOneRank) {
   for (const std::string golden : {"llama", "gemma2", "t5", "t5-v11"}) {  // gemma2 and t5 are tied

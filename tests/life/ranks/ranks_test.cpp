@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(All, Stages,
                                           testing::Values(1, 4)));
 INSTANTIATE_TEST_SUITE_P(Eight, Stages, testing::Values(std::tuple(kLora, 8, 1)));
 INSTANTIATE_TEST_SUITE_P(DISABLED_More, Stages,
-                         testing::Combine(testing::Values(kLora, kFull, kQlora), testing::Values(4, 8),
+                         testing::Combine(testing::Values(kLora, kFull, kQlora, kFp8), testing::Values(4, 8),
                                           testing::Values(1, 4)));
 
 // All stages have the same rounded gradients and send half the bytes.
@@ -95,7 +95,7 @@ TEST(Ranks, GradientsThatOverflowOnTheWayEndTheRun) {
 
 TEST(Ranks, RecomputationAndBf16ChangeNothingBetweenStages) {
   const std::vector<std::string> more = {"training.bf16=true", "training.gradient_checkpointing=true"};
-  for (const Json& config : {kLora, kFull, kQlora}) {
+  for (const Json& config : {kLora, kFull, kQlora, kFp8}) {
     const Result want = result_of("llama", config, 2, 0, 1, {"training.bf16=true"});
     for (int stage = 1; stage < 4; ++stage)
       EXPECT_TRUE(result_of("llama", config, 2, stage, 1, more).weights == want.weights) << stage;

@@ -29,7 +29,7 @@ void expect_near(const std::vector<double>& got, const std::vector<double>& want
 }
 
 TEST(SharedSequences, TrainEqually) {
-  for (const Json& config : {kLora, kFull, kQlora}) {
+  for (const Json& config : {kLora, kFull, kQlora, kFp8}) {
     const std::vector<double> want = result_of("llama", config, 1, 0, 2, kSteps).losses;
     std::vector<Result> stages;
     for (int stage = 0; stage < 4; ++stage)

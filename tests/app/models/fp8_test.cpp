@@ -1,0 +1,185 @@
+// Models on a base in FP8, quantized while they are loaded or read from the public forms, compute the function
+// of the model with dequantized weights.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "app/models/probe.h"
+#include "engine/files/convert.h"
+#include "engine/train/planner.h"
+#include "tests/engine/files/temp_folder.h"
+#include "tests/support/source.h"
+
+namespace ft {
+namespace {
+
+const std::filesystem::path kGolden = source_path("tests/golden/fp8");
+
+RunConfig config_of(const std::string& folder, FrozenType type = FrozenType::automatic) {
+  RunConfig c;
+  c.model.model_name_or_path = folder;
+  c.model.frozen_dtype = type;
+  c.lora.init_lora_weights = lora::LoraInit::random_b;  // an adapter that changes the outputs
+  return c;
+}
+std::string plain() { return source_path("tests/golden/four_bit/plain"); }
+
+std::string refusal(const auto& f) {
+  try {
+    f();
+  } catch (const UserError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+// transformers' logits in f32 with the weights code * scale.
+TEST(Fp8Model, PublicFoldersHaveTransformersLogits) {
+  const SafetensorsFile golden((kGolden / "logits.safetensors").string());
+  for (const char* form : {"block", "channel", "tensor"}) {
+    SCOPED_TRACE(form);
+    RunConfig c = config_of((kGolden / form).string());
+    c.training.bf16 = false;
+    const BuiltModel b = build_model(c, Weights::check, {}, {.work = Work::compute});
+    EXPECT_EQ(b.fp8->count(), 7);
+    const auto logits = probe_logits(b, 33);
+    const StoredTensor* t = golden.find(form);
+    ASSERT_EQ(std::ssize(logits), t->numel);
+    std::vector<float> want(logits.size());
+    golden.read(*t, Tensor(reinterpret_cast<std::byte*>(want.data()), DType::f32, {t->numel}));
+    for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(logits[i], want[i], 2e-5) << i;
+  }
+}
+
+// Reads a model's files with the quantized linears as the values that FP8 has for them.
+class Rounded final : public WeightSource {
+ public:
+  explicit Rounded(std::unique_ptr<WeightSource> of) : of_(std::move(of)) {}
+  std::vector<std::string> names() const override { return of_->names(); }
+  bool has(const std::string& name) const override { return of_->has(name); }
+  WeightInfo info(const std::string& name) const override { return of_->info(name); }
+  StoredBytes find_stored(const std::string&, DType, std::int64_t) const override { return {}; }
+  void read(const std::string& name, const Tensor& to, std::int64_t first) const override {
+    of_->read(name, to, first);
+    if (name.find("_proj.") == name.npos) return;
+    ASSERT_TRUE(to.dtype == DType::f32 && first == 0);
+    const auto shape = info(name).shape;
+    const Fp8Data q = quantize_fp8(shape[0], shape[1], DType::f32, kFp8Channels,
+                                   [&](const Tensor& part, std::int64_t from) {
+                                     std::copy_n(to.as<float>() + from, part.numel(), part.as<float>());
+                                   });
+    dequantize({to.as<float>(), static_cast<std::size_t>(to.numel())}, q);
+  }
+
+ private:
+  std::unique_ptr<WeightSource> of_;
+};
+
+TEST(Fp8Model, EqualsTheModelWithDequantizedWeights) {
+  BuiltModel dense = build_model(config_of(plain()), Weights::check);
+  const auto unquantized = probe_logits(dense, 33);
+  dense.base = std::make_unique<Rounded>(std::move(dense.base));
+  const auto want = probe_logits(dense, 33);
+  EXPECT_NE(want, unquantized);
+  const BuiltModel coded = build_model(config_of(plain(), FrozenType::fp8), Weights::check);
+  EXPECT_EQ(coded.fp8->count(), 7);
+  EXPECT_EQ(probe_logits(coded, 33), want);
+}
+
+TEST(Fp8Model, TakesTheMemoryOfItsBytes) {
+  PlanRequest request{.adapter = true};
+  request.train = {{.tokens = 8, .targets = 7, .sequences = 1, .longest = 8}};
+  const Plan fp8 =
+      plan_run(build_model(config_of(plain(), FrozenType::fp8), Weights::check).model(), request);
+  const Plan dense = plan_run(build_model(config_of(plain()), Weights::check).model(), request);
+  EXPECT_EQ(fp8.parameters, dense.parameters);
+  EXPECT_EQ(fp8.trained, dense.trained);
+  EXPECT_EQ(fp8.flops, dense.flops);
+  const auto part = [](std::int64_t bytes) { return (bytes + 255) / 256 * 256; };
+  std::int64_t saved = 0;
+  for (const auto& [out, in] : {std::pair<std::int64_t, std::int64_t>{36, 36},
+                                {36, 36},
+                                {36, 36},
+                                {36, 36},
+                                {70, 36},
+                                {70, 36},
+                                {36, 70}})
+    saved += part(out * in * 4) - part(out * in) - part(out * 4);
+  EXPECT_EQ(dense.memory.weights - fp8.memory.weights, saved);
+}
+
+// A plan without the weights knows from config.json which linears are in FP8.
+TEST(Fp8Model, IsPlannedWithoutItsFiles) {
+  for (const char* form : {"block", "channel", "tensor"}) {
+    SCOPED_TRACE(form);
+    test::TempFolder folder;
+    folder.write("config.json", test::slurp((kGolden / form / "config.json").string()));
+    PlanRequest request{.adapter = true};
+    request.train = {{.tokens = 8, .targets = 7, .sequences = 1, .longest = 8}};
+    const Plan without = plan_run(build_model(config_of(folder.path()), Weights::ignore).model(), request);
+    const Plan with =
+        plan_run(build_model(config_of((kGolden / form).string()), Weights::check).model(), request);
+    EXPECT_EQ(without.memory.weights, with.memory.weights);
+    EXPECT_EQ(without.memory.total, with.memory.total);
+  }
+}
+
+TEST(Fp8Model, OfWeightsStoredInputsFirst) {
+  RunConfig c = config_of(source_path("tests/golden/models/gpt2/model"), FrozenType::fp8);
+  const BuiltModel b = build_model(c, Weights::check);
+  EXPECT_TRUE(b.fp8->turns());
+  RunConfig usual = config_of(c.model.model_name_or_path);
+  const auto want = probe_logits(build_model(usual, Weights::check), 20);
+  const LogitDifference d = compare_logits(probe_logits(b, 20), want);
+  EXPECT_GT(d.largest, 0);
+  EXPECT_LT(d.largest, 0.1 * d.magnitude);
+}
+
+TEST(Fp8Model, TheHeadAndTrainedWeightsStayDense) {
+  RunConfig c = config_of(plain(), FrozenType::fp8);
+  c.lora.modules_to_save = {"o_proj"};
+  const BuiltModel b = build_model(c, Weights::check);
+  EXPECT_EQ(b.fp8->count(), 6);
+  EXPECT_EQ(b.fp8->find("lm_head.weight"), nullptr);
+}
+
+TEST(Fp8Model, ContradictionsAreRefused) {
+  const std::string channel = (kGolden / "channel").string();
+  const auto refused = [&](const std::string& folder, auto change) {
+    return refusal([&] {
+      RunConfig c = config_of(folder);
+      change(c);
+      build_model(c, Weights::check);
+    });
+  };
+  EXPECT_NE(refused(channel, [](RunConfig& c) { c.finetuning_type = FinetuningType::full; })
+                .find("are in FP8 and cannot be trained; set it to lora"),
+            std::string::npos);
+  EXPECT_NE(refused(channel, [](RunConfig& c) { c.quantization.load_in_4bit = true; })
+                .find("quantization.load_in_4bit: the weights of"),
+            std::string::npos);
+  EXPECT_NE(refused(channel, [](RunConfig& c) { c.lora.init_lora_weights = lora::LoraInit::pissa; })
+                .find("before they were quantized; give that model, and set model.frozen_dtype=fp8"),
+            std::string::npos);
+  EXPECT_NE(refused(source_path("tests/golden/four_bit/packed"),
+                    [](RunConfig& c) { c.model.frozen_dtype = FrozenType::fp8; })
+                .find("model.frozen_dtype: the weights of"),
+            std::string::npos);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = test::slurp((kGolden / "channel" / "config.json").string());
+    text.replace(text.find(from), from.size(), to);
+    test::TempFolder folder;
+    folder.write("config.json", text);
+    folder.write("model.safetensors", test::slurp(plain() + "/model.safetensors"));
+    return refusal([&] { build_model(config_of(folder.path()), Weights::check); });
+  };
+  EXPECT_NE(with("\"num_bits\": 8", "\"num_bits\": 4").find("num_bits must be 8, is 4"), std::string::npos);
+  EXPECT_NE(with("\"type\": \"float\"", "\"type\": \"int\"").find("type must be float"), std::string::npos);
+  EXPECT_NE(with("float-quantized", "pack-quantized").find("format must be float-quantized"),
+            std::string::npos);
+  EXPECT_NE(with("\"num_bits\": 8", "\"num_bits\": 8 ").find("the files have no weights in F8_E4M3"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace ft
