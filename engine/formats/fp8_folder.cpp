@@ -8,10 +8,10 @@ namespace ft {
 namespace {
 
 // Ends of the names of tensors that belong to a weight.
-constexpr std::string_view kScales[] = {"_scale", "_scale_inv"};
+constexpr std::string_view kFp8Scales[] = {"_scale", "_scale_inv"};
 constexpr std::string_view kWeight = "weight", kInputScale = "input_scale";
 
-std::string with(const std::string& name, std::string_view end) { return name + std::string(end); }
+std::string named(const std::string& name, std::string_view end) { return name + std::string(end); }
 
 // Returns the name with another end; empty if it does not end with `end`.
 std::string replaced(const std::string& name, std::string_view end, std::string_view by) {
@@ -49,10 +49,10 @@ StoredFp8 Fp8Folder::described(const std::string& weight) const {
     refuse(str(" is F8_E4M3 ", shape_text(info.shape), "; ft reads matrices in FP8"));
   StoredFp8 s;
   s.shape = {info.shape[0], info.shape[1]};
-  for (const std::string_view end : kScales)
-    if (files_->has(with(weight, end))) {
+  for (const std::string_view end : kFp8Scales)
+    if (files_->has(named(weight, end))) {
       if (!s.scales.empty()) refuse(" has scales twice, _scale and _scale_inv");
-      s.scales = with(weight, end);
+      s.scales = named(weight, end);
     }
   if (s.scales.empty()) refuse(" is F8_E4M3 and has no scales: _scale, or _scale_inv in blocks");
   const WeightInfo scales = files_->info(s.scales);
@@ -77,7 +77,7 @@ std::vector<std::string> Fp8Folder::names() const {
 
 bool Fp8Folder::has(const std::string& name) const {
   if (!files_->has(name)) return false;
-  for (const std::string_view end : kScales)
+  for (const std::string_view end : kFp8Scales)
     if (weights_.contains(replaced(name, end, ""))) return false;
   return !weights_.contains(replaced(name, kInputScale, kWeight));
 }
