@@ -18,6 +18,7 @@
 #include "bench/optimizer_steps.h"
 #include "engine/core/error.h"
 #include "engine/cuda/cuda_ops.h"
+#include "engine/cuda/gpu.h"
 #include "engine/ops/ops.h"
 #include "engine/ops/trace_ops.h"
 
@@ -37,11 +38,12 @@ class Numbers {
     std::normal_distribution<float> normal;
     std::vector<float> wide(kPool);
     std::vector<bf16> narrow(kPool);
-    std::vector<std::uint8_t> bytes(kPool);
+    std::vector<std::uint8_t> bytes(kPool), codes(kPool);
     for (std::size_t i = 0; i < wide.size(); ++i) {
       wide[i] = normal(bits);
       from_float(narrow[i], wide[i]);
       bytes[i] = static_cast<std::uint8_t>(bits());
+      codes[i] = fp8_code(wide[i], 0.01f).bits;
     }
     for (const auto& [type, host] : {std::pair<DType, const void*>{DType::f32, wide.data()},
                                      {DType::bf16, narrow.data()},
@@ -49,25 +51,31 @@ class Numbers {
       pools_.push_back(arena_.take({kPool}, type));
       ops_.upload(pools_.back(), host);
     }
+    codes_ = arena_.take({kPool}, DType::u8);
+    ops_.upload(codes_, codes.data());
   }
 
-  Tensor fill(const Tensor& t) {
-    const auto pool = std::ranges::find(pools_, t.dtype, &Tensor::dtype);
+  Tensor fill(const Tensor& t) { return fill(t, *std::ranges::find(pools_, t.dtype, &Tensor::dtype)); }
+  // Fills with codes in FP8 of normal numbers.
+  Tensor fill_codes(const Tensor& t) { return fill(t, codes_); }
+
+ private:
+  Tensor fill(const Tensor& t, const Tensor& pool) {
     const std::int64_t step = kPool / 2 / t.cols();  // rows
     for (std::int64_t row = 0; row < t.rows(); row += step) {
       const std::int64_t rows = std::min(step, t.rows() - row);
       begin_ = (begin_ + 64 * 7919) % (kPool - rows * t.cols());
-      const auto from = static_cast<std::byte*>(pool->data) + begin_ / 64 * 64 * size_of(t.dtype);
+      const auto from = static_cast<std::byte*>(pool.data) + begin_ / 64 * 64 * size_of(t.dtype);
       ops_.copy(t.slice(row, row + rows), Tensor(from, t.dtype, {rows, t.cols()}));
     }
     return t;
   }
 
- private:
   static constexpr std::int64_t kPool = std::int64_t{1} << 22;
   Ops& ops_;
   Arena arena_;
   std::vector<Tensor> pools_;
+  Tensor codes_;
   std::int64_t begin_ = 0;
 };
 
@@ -80,14 +88,15 @@ class Bench {
  public:
   Bench(int gpu, std::string only)
       : only_(std::move(only)), ops_(make_cuda_ops(gpu)), numbers_(*ops_), stamps_(ops_->stamps(2 * kMost)) {
-    ops_->reserve_dense(2 * kHidden * kWidth);
+    ops_->reserve_dense(2 * kHidden * kWidth + (1 << 20));
     for (int i = 0; i < kSets; ++i) sets_.emplace_back(ops_->allocate(kBytes), kBytes);
   }
 
   void run() {
     std::printf("| computation | us | TFLOP/s | GB/s | %% of copy |\n|---|---|---|---|---|\n");
-    for (const auto group : {&Bench::copy, &Bench::products, &Bench::attention, &Bench::attention_of_t5,
-                             &Bench::elementwise, &Bench::loss, &Bench::optimizers}) {
+    for (const auto group :
+         {&Bench::copy, &Bench::products, &Bench::products_in_fp8, &Bench::attention, &Bench::attention_of_t5,
+          &Bench::elementwise, &Bench::loss, &Bench::optimizers}) {
       std::vector<std::vector<Case>> sets;
       for (Arena& arena : sets_) {
         arena.rewind(0);
@@ -127,6 +136,32 @@ class Bench {
     ops_->run(op::Fill{w.absmax, 1});
     row("x Wup^T, nf4", h, {{x, Trans::no, {}, Trans::yes, w}});
     row("dh Wup, nf4", y, {{h, Trans::no, {}, Trans::no, w}});
+  }
+  // Each product quantizes rows. A product with 16 outputs shows the time for that, and one of 16 rows the time
+  // for the transposition of Wup. Codes are those of normal numbers, and scales are 1.
+  void products_in_fp8() {
+    if (cuda::gpu_of(*ops_).capability() != 9) return;
+    const Tensor x = activations(kRows, kWidth), y = activations(kRows, kWidth),
+                 h = activations(kRows, kHidden), few = numbers(kRows, 16);
+    const auto weight = [this](std::int64_t out, std::int64_t in) {
+      Fp8Matrix w{kFp8Channels, {out, in}, flat(numbers_.fill_codes(arena_->take({out, in}, DType::u8))), {}};
+      w.scales = flat(constant(1, out, 1));
+      return w;
+    };
+    const auto row = [this](const char* name, Tensor out, Tensor a, Trans trans, const Fp8Matrix& w) {
+      Term term{a, Trans::no, {}, trans};
+      term.fp8 = w;
+      term.fp8_rows = true;
+      measure(name, [=](Ops& o) { o.run(op::Products{.y = out, .terms = std::span(&term, 1)}); });
+    };
+    const Fp8Matrix square = weight(kWidth, kWidth), up = weight(kHidden, kWidth);
+    row("x Wq^T, fp8", y, x, Trans::yes, square);
+    row("dy Wq, fp8", y, x, Trans::no, square);
+    row("x Wup^T, fp8", h, x, Trans::yes, up);
+    row("dh Wup, fp8", y, h, Trans::no, up);
+    row("x W^T with 16 outputs, fp8", few, x, Trans::yes, weight(16, kWidth));
+    row("h W^T with 16 outputs, fp8", few, h, Trans::yes, weight(16, kHidden));
+    row("dh Wup of 16 rows, fp8", y.slice(0, 16), h.slice(0, 16), Trans::no, up);
   }
   void attention() {
     attend("attention, causal", kHead, {kRows}, {});

@@ -34,6 +34,7 @@ CpuOps::CpuOps(int threads, const Kernels& kernels, Sums sums)
     : team_(threads),
       leaf_(kernels.leaf),
       products_(kernels.products, team_, onednn_types(), sums),
+      fp8_rows_(products_, team_),
       attention_(kernels, team_) {}
 CpuOps::~CpuOps() = default;
 

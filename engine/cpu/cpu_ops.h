@@ -3,6 +3,7 @@
 #pragma once
 #include "engine/cpu/attention.h"
 #include "engine/cpu/cores.h"
+#include "engine/cpu/fp8_rows.h"
 #include "engine/cpu/products.h"
 #include "engine/cpu/target.h"
 #include "engine/ops/ops.h"
@@ -26,8 +27,9 @@ class CpuOps final : public OpsOf<CpuOps> {
   void download(void* host, Tensor x) override;
   void synchronize() override {}
   std::int64_t workspace() const override {
-    return products_.workspace_bytes() + attention_.workspace_bytes();
+    return products_.workspace_bytes() + fp8_rows_.workspace_bytes() + attention_.workspace_bytes();
   }
+  void reserve_dense(std::int64_t bytes) override { fp8_rows_.reserve(bytes); }
   std::int64_t free_memory() const override;
   double peak_flops(DType) override;
 
@@ -36,7 +38,7 @@ class CpuOps final : public OpsOf<CpuOps> {
   template <class Op>
   void compute(const Op& op);
   // Operations that are not leaf kernels.
-  void own(const op::Products& op) { products_.run(op); }
+  void own(const op::Products& op) { Fp8RowProducts::has_rows(op) ? fp8_rows_.run(op) : products_.run(op); }
   void own(const op::NarrowGrad& op) {
     const Term du[] = {op.of_du()}, db[] = {op.of_db()};
     products_.run({.y = op.du, .terms = du, .alpha = op.alpha});
@@ -52,6 +54,7 @@ class CpuOps final : public OpsOf<CpuOps> {
   Team team_;
   const LeafKernels& leaf_;
   Products products_;
+  Fp8RowProducts fp8_rows_;
   Attention attention_;
 };
 

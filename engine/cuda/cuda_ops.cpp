@@ -5,6 +5,7 @@
 #include "engine/core/error.h"
 #include "engine/cuda/cudnn/cudnn_attention.h"
 #include "engine/cuda/event_stamps.h"
+#include "engine/cuda/gemm/fp8_products.h"
 #include "engine/cuda/gemm/products.h"
 #include "engine/cuda/gpu_attention.h"
 #include "engine/cuda/status.h"
@@ -60,6 +61,7 @@ class CudaOps final : public OpsOf<CudaOps> {
                   {work_.blas, sizes.blas, work_.dense, sizes.dense, work_.map, work_.delta, sizes.delta},
                   sizes.products, gemm_tuning),
         attention_(gpu_, {work_.tiles, sizes.tiles, work_.delta, sizes.delta, sizes.cache}) {
+    if (sizes.fp8_rows) require_fp8_products(gpu_);
     if (sizes.cudnn > 0) cudnn_ = make_cudnn_attention(gpu_, work_.cudnn, sizes.cudnn);
   }
   ~CudaOps() override { cudaStreamSynchronize(gpu_.stream()); }

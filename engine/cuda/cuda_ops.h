@@ -24,6 +24,7 @@ struct CudaWorkspace {
   std::int64_t cache = std::int64_t{32} << 20;   // of the GPU's L2, for data that blocks of attention share
   std::int64_t cudnn = 0;                        // 0: attention uses ft's kernels
   ProductKernels products = ProductKernels::chosen;
+  bool fp8_rows = false;  // the GPU must have products with rows in FP8
 
   static constexpr std::int64_t kSmall = 9472;  // a flag, the map of nested scales, partial sums
   // Memory of the GPU, with each part a multiple of Arena::kAlign.
@@ -42,8 +43,8 @@ struct CudaWorkspace {
   }
 };
 
-// Throws UserError (hardware) if there is no such device, this build has no CUDA, or cuDNN is requested but
-// missing. gemm_tuning: path of the file of training.gemm_tuning (gemm_file.h), whose errors it also throws;
+// Throws UserError (hardware) if there is no such device, this build has no CUDA, or cuDNN or products in FP8
+// are requested but missing. gemm_tuning: path of the file of training.gemm_tuning (gemm_file.h), whose errors it also throws;
 // empty: none.
 std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace& = {}, const std::string& gemm_tuning = {});
 

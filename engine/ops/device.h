@@ -24,6 +24,7 @@ enum class Sums : std::uint8_t { in_one_order, in_any_order };
 struct DeviceOptions {
   AttentionKernels attention = AttentionKernels::own;
   Sums sums = Sums::in_one_order;
+  bool fp8_rows = false;    // the device must have products with rows in FP8 (Term::fp8_rows)
   std::string tuning_file;  // the fastest algorithms for products, kept between runs; empty: none
 };
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 
+#include "engine/ops/fp8_room.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -32,9 +33,16 @@ class NullOps final : public OpsOf<NullOps> {
   friend OpsOf<NullOps>;
   void compute(const auto&) {}
   void compute(const op::Products& op) {
-    for (const Term& t : op.terms)
-      if (t.four_bit || t.fp8)
+    for (const Term& t : op.terms) {
+      if (t.fp8_rows)
+        dense_ = std::max(dense_, fp8_bytes(op.y, t));
+      else if (t.four_bit || t.fp8)
         dense_ = std::max(dense_, dense_bytes(t.fp8 ? t.fp8.shape : t.four_bit.shape, t.a.dtype));
+    }
+  }
+  std::int64_t fp8_bytes(const Tensor& y, const Term& t) const {
+    if (device_.kind == Device::Kind::cuda) return Fp8Room(t).bytes;
+    return std::min(y.rows(), kFp8CpuRows) * fp8_row_bytes(t.depth(), y.cols());
   }
 
   // Bytes to decode a matrix, with rows and columns padded to multiples of eight. Matrices that take more

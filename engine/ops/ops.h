@@ -43,7 +43,8 @@ class Ops {
   virtual std::unique_ptr<Stamps> stamps(std::int64_t most);
   // Bytes that it holds for its own use.
   virtual std::int64_t workspace() const { return 0; }
-  // Makes the workspace large enough to decode 4-bit weights into this many bytes. Called before step 1 only.
+  // Makes the workspace large enough to decode weights, or to quantize rows (fp8_room.h), in this many bytes.
+  // Called before step 1 only.
   virtual void reserve_dense(std::int64_t /*bytes*/) {}
   // Bytes that the device's driver and libraries hold for this process in addition; 0: none, or unknown.
   virtual std::int64_t driver_memory() const { return 0; }

@@ -8,11 +8,16 @@
 
 #include "engine/core/dtype.h"
 #include "engine/cuda/gemm/cublaslt.h"
+#include "engine/quant/fp8.h"
 #include "tests/cuda_on_cpu/streams.h"
 
 struct CublasLtOnCpu {};
 struct CublasLtDesc {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
+  const float *a_scales = nullptr, *b_scales = nullptr;
+  std::int32_t a_mode = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
+               b_mode = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F;
+  std::int8_t fast_sums = 0;
 };
 struct CublasLtLayout {
   cudaDataType_t type;
@@ -27,6 +32,7 @@ namespace {
 
 float read(const void* p, const CublasLtLayout& l, std::uint64_t row, std::uint64_t col) {
   const auto at = static_cast<std::size_t>(col) * static_cast<std::size_t>(l.ld) + row;
+  if (l.type == CUDA_R_8F_E4M3) return ft::to_float(static_cast<const ft::e4m3*>(p)[at]);
   if (l.type == CUDA_R_16BF) return ft::to_float(static_cast<const ft::bf16*>(p)[at]);
   if (l.type == CUDA_R_16F) return ft::to_float(static_cast<const ft::f16*>(p)[at]);
   return static_cast<const float*>(p)[at];
@@ -41,7 +47,8 @@ void write(void* p, const CublasLtLayout& l, std::uint64_t row, std::uint64_t co
     static_cast<float*>(p)[at] = v;
 }
 std::size_t bytes(const CublasLtLayout& l) {
-  return (static_cast<std::size_t>(l.ld) * (l.cols - 1) + l.rows) * (l.type == CUDA_R_32F ? 4 : 2);
+  const std::size_t size = l.type == CUDA_R_32F ? 4 : l.type == CUDA_R_8F_E4M3 ? 1 : 2;
+  return (static_cast<std::size_t>(l.ld) * (l.cols - 1) + l.rows) * size;
 }
 
 constexpr std::uint64_t kMark = 0x6f6e2d637075;
@@ -53,13 +60,26 @@ bool is_algorithm(const cublasLtMatmulAlgo_t& a) {
 }
 const LtAlgorithm& about(const cublasLtMatmulAlgo_t& a) { return cuda_on_cpu::lt_algorithms()[number_of(a)]; }
 
+// Returns true if Hopper has a product in FP8 for these operands, which fit: with a scale for each row of both,
+// A transposed and B not, sizes and distances in multiples of 16. The number of B's columns is free.
+bool is_fp8_product(const CublasLtDesc& desc, const CublasLtLayout& a, const CublasLtLayout& b,
+                    const CublasLtLayout& d) {
+  constexpr std::int32_t kRows = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+  return cuda_on_cpu::capability() == 9 && desc.a == CUBLAS_OP_T && desc.b == CUBLAS_OP_N &&
+         desc.a_mode == kRows && desc.b_mode == kRows && desc.a_scales && desc.b_scales && a.rows % 16 == 0 &&
+         a.cols % 16 == 0 && a.ld % 16 == 0 && b.ld % 16 == 0 && d.ld % (d.type == CUDA_R_32F ? 4 : 8) == 0 &&
+         (d.type == CUDA_R_16BF || d.type == CUDA_R_32F);
+}
+
 // Returns true if cuBLASLt has a product for these operands.
 bool is_product(const CublasLtDesc& desc, const CublasLtLayout& a, const CublasLtLayout& b,
                 const CublasLtLayout& c, const CublasLtLayout& d) {
   const bool ta = desc.a == CUBLAS_OP_T, tb = desc.b == CUBLAS_OP_T;
   const bool fits = (ta ? a.cols : a.rows) == d.rows && (tb ? b.rows : b.cols) == d.cols &&
                     (ta ? a.rows : a.cols) == (tb ? b.cols : b.rows) && c.rows == d.rows && c.cols == d.cols;
-  return fits && a.type == b.type && c.type == d.type && (d.type == a.type || d.type == CUDA_R_32F);
+  if (!fits || a.type != b.type || c.type != d.type) return false;
+  if (a.type == CUDA_R_8F_E4M3) return is_fp8_product(desc, a, b, d);
+  return d.type == a.type || d.type == CUDA_R_32F;
 }
 
 cuda_on_cpu::LtCalls& calls() {
@@ -81,6 +101,13 @@ cublasStatus_t answer(std::uint32_t value, void* to, std::size_t size, std::size
   std::memcpy(to, &value, size);
   *written = size;
   return CUBLAS_STATUS_SUCCESS;
+}
+
+// Scales of A's and B's rows in K-major order, which are columns here.
+void require_scales(const CublasLtDesc& t, const CublasLtLayout& a, const CublasLtLayout& b) {
+  for (const auto& [scales, n] : {std::pair{t.a_scales, a.cols}, {t.b_scales, b.cols}})
+    if (reinterpret_cast<std::uintptr_t>(scales) % 16 != 0 || !cuda_on_cpu::on_device(scales, 4 * n))
+      throw cuda_on_cpu::Fault("a product's scales are not in device memory, or not at a multiple of 16");
 }
 
 void require_operand(const void* p, const CublasLtLayout& l, std::uint64_t alignment) {
@@ -106,9 +133,28 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t d) {
 }
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d, cublasLtMatmulDescAttributes_t which,
                                               const void* value, std::size_t size) {
-  if (size != sizeof(cublasOperation_t)) return CUBLAS_STATUS_INVALID_VALUE;
-  (which == CUBLASLT_MATMUL_DESC_TRANSA ? d->a : d->b) = *static_cast<const cublasOperation_t*>(value);
-  return CUBLAS_STATUS_SUCCESS;
+  const auto keep = [&](auto& to) {
+    if (size != sizeof to) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(&to, value, size);
+    return CUBLAS_STATUS_SUCCESS;
+  };
+  switch (which) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return keep(d->a);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return keep(d->b);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+      return keep(d->a_scales);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+      return keep(d->b_scales);
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+      return keep(d->fast_sums);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_MODE:
+      return keep(d->a_mode);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_MODE:
+      return keep(d->b_mode);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* l, cudaDataType_t type, std::uint64_t rows,
                                           std::uint64_t cols, std::int64_t ld) {
@@ -187,8 +233,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   const auto aligned = [&](std::size_t i) {
     return std::max<std::uint64_t>(how.alignment, algorithm->data[2 + i]);
   };
-  require_operand(a, *la, aligned(0));
-  require_operand(b, *lb, aligned(1));
+  const bool fp8 = la->type == CUDA_R_8F_E4M3;
+  if (fp8 && !is_fp8_product(*desc, *la, *lb, *ld)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (fp8) require_scales(*desc, *la, *lb);
+  require_operand(a, *la, fp8 ? std::max<std::uint64_t>(16, aligned(0)) : aligned(0));
+  require_operand(b, *lb, fp8 ? std::max<std::uint64_t>(16, aligned(1)) : aligned(1));
   require_operand(c, *lc, aligned(2));
   require_operand(d, *ld, aligned(3));
   if (how.reduction > CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE)
@@ -198,6 +247,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   cuda_on_cpu::enqueue(
       stream, [=, number = number_of(*algorithm), t = *desc, A = *la, B = *lb, C = *lc, D = *ld] {
         ++calls().products[number];
+        calls().fp8 += fp8;
+        calls().fast_sums += fp8 && t.fast_sums;
         double& speed = clock_of_products();
         cuda_on_cpu::microseconds() += cuda_on_cpu::lt_algorithms()[number].microseconds / speed;
         speed = std::min(speed * quickening(), 4.0);
@@ -209,6 +260,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
             float sum = 0;
             for (std::uint64_t k = 0; k < depth; ++k)
               sum += (ta ? read(a, A, k, i) : read(a, A, i, k)) * (tb ? read(b, B, j, k) : read(b, B, k, j));
+            if (fp8) sum = sum * t.a_scales[i] * t.b_scales[j];
             write(d, D, i, j, by * sum + (keep != 0 ? keep * read(c, C, i, j) : 0));
           }
       });

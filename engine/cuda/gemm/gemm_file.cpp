@@ -43,17 +43,21 @@ struct Writer {
   Json& row;
   void operator()(const char* name, auto value) const { row[name] = value; }
   void operator()(const char* name, DType value) const { row[name] = name_of(value); }
+  void if_set(const char* name, bool value) const {
+    if (value) row[name] = true;
+  }
 };
 
 struct Reader {
   const JsonObject& row;
   void operator()(const char* name, std::int64_t& value) const { value = row.integer(name, 0); }
   void operator()(const char* name, bool& value) const { value = row.boolean(name); }
+  void if_set(const char* name, bool& value) const { value = row.boolean_or(name, false); }
   void operator()(const char* name, DType& value) const {
     const std::string text = row.text(name);
-    for (const DType t : {DType::f32, DType::bf16, DType::f16})
+    for (const DType t : {DType::f32, DType::bf16, DType::f16, DType::u8})
       if (text == name_of(t)) return void(value = t);
-    row.refuse(name, "float32, bfloat16 or float16");
+    row.refuse(name, "float32, bfloat16, float16 or uint8");
   }
 };
 

@@ -9,7 +9,7 @@
 
 namespace ft::cuda {
 
-// y (m, n) = alpha op(a) (m, k) op(b) (k, n) + c, row-major.
+// y (m, n) = alpha op(a) (m, k) op(b) (k, n) + c, row-major. Operands of u8 are codes in FP8, of e4m3.
 struct GemmKey {
   std::int64_t m, n, k;
   bool transpose_a, transpose_b;
@@ -17,7 +17,9 @@ struct GemmKey {
   DType operands, result;
   // bytes: the largest powers of two, up to a limit, that divide the addresses
   std::int64_t align_a, align_b, align_c, align_y;
+  bool fast_sums = false;  // products in FP8: sums in fewer bits than f32
 
+  bool fp8() const { return operands == DType::u8; }
   auto operator<=>(const GemmKey&) const = default;
   static void fields(auto& key, auto&& f) {
     f("m", key.m), f("n", key.n), f("k", key.k);
@@ -26,6 +28,7 @@ struct GemmKey {
     f("operands", key.operands), f("result", key.result);
     f("align_a", key.align_a), f("align_b", key.align_b), f("align_c", key.align_c);
     f("align_y", key.align_y);
+    f.if_set("fast_sums", key.fast_sums);
   }
 };
 

@@ -13,6 +13,7 @@ namespace {
 constexpr auto kReduction = static_cast<std::uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
 
 cudaDataType_t type_of(DType t) {
+  if (t == DType::u8) return CUDA_R_8F_E4M3;
   return t == DType::bf16 ? CUDA_R_16BF : t == DType::f16 ? CUDA_R_16F : CUDA_R_32F;
 }
 
@@ -47,7 +48,8 @@ GemmKey key_of(const GemmCall& g) {
           .align_a = alignment(g.a),
           .align_b = alignment(g.b),
           .align_c = alignment(c),
-          .align_y = alignment(g.y)};
+          .align_y = alignment(g.y),
+          .fast_sums = g.fast_sums};
 }
 
 // cuBLASLt's matrices are column-major: in its terms y is y^T (n, m) = op(b)^T op(a)^T, so b is its A and a
@@ -55,12 +57,19 @@ GemmKey key_of(const GemmCall& g) {
 GemmPlan::GemmPlan(const GemmQueue& queue, const GemmKey& key) : queue_(queue), key_(key) {
   const CublasLt& lt = queue_.lt;
   check(lt.desc_create(&desc_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
-  const auto transpose = [&](cublasLtMatmulDescAttributes_t which, bool yes) {
-    const cublasOperation_t op = yes ? CUBLAS_OP_T : CUBLAS_OP_N;
-    check(lt.desc_set(desc_, which, &op, sizeof op), "cublasLtMatmulDescSetAttribute");
+  const auto set = [&](cublasLtMatmulDescAttributes_t which, auto value) {
+    check(lt.desc_set(desc_, which, &value, sizeof value), "cublasLtMatmulDescSetAttribute");
   };
-  transpose(CUBLASLT_MATMUL_DESC_TRANSA, key.transpose_b);
-  transpose(CUBLASLT_MATMUL_DESC_TRANSB, key.transpose_a);
+  set(CUBLASLT_MATMUL_DESC_TRANSA, key.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+  set(CUBLASLT_MATMUL_DESC_TRANSB, key.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+  if (key.fp8()) {
+    for (const auto which : {CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_DESC_B_SCALE_MODE})
+      set(which, static_cast<std::int32_t>(CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F));
+    set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(key.fast_sums));
+    // Proposals need pointers; each call sets its own.
+    const auto* any = reinterpret_cast<const float*>(queue_.workspace);
+    set_scales(any, any);
+  }
   // Describes a row-major (rows, cols) matrix as a column-major (cols, rows) one.
   const auto layout = [&](cublasLtMatrixLayout_t& l, DType type, std::int64_t rows, std::int64_t cols,
                           std::int64_t stride) {
@@ -103,9 +112,11 @@ std::vector<cublasLtMatmulAlgo_t> GemmPlan::candidates(int most) const {
   for (const auto& result : std::span(found).first(static_cast<std::size_t>(count)))
     if (result.state == CUBLAS_STATUS_SUCCESS) algorithms.push_back(result.algo);
   if (status != CUBLAS_STATUS_SUCCESS || algorithms.empty())
-    throw UserError(Exit::hardware,
-                    str("cuBLASLt has no product of ", key_.m, " x ", key_.k, " by ", key_.k, " x ", key_.n,
-                        " of this type on this GPU (status ", static_cast<int>(status), ")"));
+    throw UserError(
+        Exit::hardware,
+        str("cuBLASLt has no product of ", key_.m, " x ", key_.k, " by ", key_.k, " x ", key_.n,
+            key_.fp8() ? " in FP8 with a scale for each row" : " of this type", " on this GPU (status ",
+            static_cast<int>(status), ")", key_.fp8() ? "; set training.fp8=false" : ""));
   return algorithms;
 }
 
@@ -133,7 +144,16 @@ bool GemmPlan::usable(const cublasLtMatmulAlgo_t& algorithm) const {
          aligned(CUBLASLT_ALGO_CAP_MIN_ALIGNMENT_D_BYTES, key_.align_y);
 }
 
+void GemmPlan::set_scales(const float* a, const float* b) const {
+  const auto set = [&](cublasLtMatmulDescAttributes_t which, const float* at) {
+    check(queue_.lt.desc_set(desc_, which, &at, sizeof at), "cublasLtMatmulDescSetAttribute");
+  };
+  set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, b);
+  set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, a);
+}
+
 cublasStatus_t GemmPlan::run(const GemmCall& g, const cublasLtMatmulAlgo_t& algorithm) const {
+  if (key_.fp8()) set_scales(g.a_scales, g.b_scales);
   const float beta = g.c ? 1 : 0;
   const Tensor& c = g.c ? g.c : g.y;
   return queue_.lt.matmul(queue_.handle, desc_, &g.alpha, g.b.data, a_, g.a.data, b_, &beta, c.data, c_,

@@ -9,7 +9,8 @@
 namespace ft::cuda {
 
 // y (m, n) = alpha op(a) (m, k) op(b) (k, n) + c, row-major, summed in f32. c: empty, y itself, or another
-// (m, n) tensor.
+// (m, n) tensor. With a_scales a and b are codes in FP8 (u8), a is not transposed and b is, and y (i, j) of
+// the product is multiplied by a_scales[i] and b_scales[j].
 struct GemmCall {
   Tensor y, a;
   bool transpose_a;
@@ -17,6 +18,8 @@ struct GemmCall {
   bool transpose_b;
   Tensor c;
   float alpha;
+  const float *a_scales = nullptr, *b_scales = nullptr;  // (m) and (n)
+  bool fast_sums = false;                                // see GemmKey
 };
 GemmKey key_of(const GemmCall&);
 
@@ -49,6 +52,8 @@ class GemmPlan {
   cublasLtMatmulAlgo_t chosen{};
 
  private:
+  void set_scales(const float* a, const float* b) const;
+
   const GemmQueue& queue_;
   GemmKey key_;
   cublasLtMatmulDesc_t desc_ = nullptr;

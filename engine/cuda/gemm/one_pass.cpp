@@ -31,8 +31,8 @@ bool OnePassProducts::fits(const Tensor& y, std::span<const Term* const> terms, 
   if (type == DType::f32 || (y.dtype != type && y.dtype != DType::f32)) return false;
   if (first.ta == Trans::yes && first.tb == Trans::yes) return false;
   const auto right = [&](const Term* t) {
-    return t->a.dtype == type && t->ta == first.ta && t->tb == first.tb && !t->int8 && mappable(t->a) &&
-           (t->four_bit || t->fp8 || (t->b.dtype == type && mappable(t->b)));
+    return t->a.dtype == type && t->ta == first.ta && t->tb == first.tb && !t->int8 && !t->fp8_rows &&
+           mappable(t->a) && (t->four_bit || t->fp8 || (t->b.dtype == type && mappable(t->b)));
   };
   constexpr std::int64_t kMost = std::numeric_limits<int>::max() / 2;
   return std::all_of(terms.begin(), terms.end(), right) && in_fours(y) && (!c || in_fours(c)) &&

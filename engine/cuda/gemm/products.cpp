@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "engine/cuda/gemm/fp8_products.h"
 #include "engine/cuda/kernels/narrow_grad.h"
 #include "engine/cuda/kernels/products_wgmma.h"
 
@@ -41,12 +42,13 @@ Fp8Source source_of(const Fp8Matrix& m) {
           .first_col = 0};
 }
 
-bool is_decoded(const Term& t) { return t.four_bit || t.fp8; }
+bool is_decoded(const Term& t) { return (t.four_bit || t.fp8) && !t.fp8_rows; }
 
 }  // namespace
 
 Products::Products(const Gpu& gpu, const Workspace& w, ProductKernels kernels, const std::string& tuning)
-    : stream_(gpu.stream()),
+    : gpu_(gpu),
+      stream_(gpu.stream()),
       capability_(gpu.capability()),
       kernels_(kernels),
       workspace_(w),
@@ -155,6 +157,7 @@ void Products::run_in_one_pass(const op::Products& op, Terms terms, std::int64_t
 
 void Products::multiply(Tensor y, const Term& t, float alpha, Tensor c) {
   require(!t.int8, "products: weights in 8 bits are computed on CPUs only");
+  if (t.fp8_rows) return multiply_fp8(gpu_, gemm_, y, t, alpha, c, workspace_.dense, workspace_.dense_bytes);
   if (is_decoded(t)) return multiply_decoded(y, t, alpha, c);
   gemm_.run({y, t.a, t.ta == Trans::yes, t.b, t.tb == Trans::yes, c, alpha});
 }

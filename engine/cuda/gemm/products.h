@@ -16,7 +16,7 @@ class Products {
   struct Workspace {
     std::byte* blas;  // for cuBLASLt
     std::int64_t blas_bytes;
-    std::byte* dense;  // for decoded weights, or parts of them
+    std::byte* dense;  // for decoded weights, or parts of them, and for operands in FP8
     std::int64_t dense_bytes;
     const float* map;  // nested_map() on the device
     std::byte* sums;   // for partial sums
@@ -42,6 +42,7 @@ class Products {
   Tensor make_dense(const Term& term, std::int64_t begin, std::int64_t end, std::byte* at) const;
   void multiply_decoded(Tensor y, const Term& term, float alpha, Tensor c);
 
+  const Gpu& gpu_;
   cudaStream_t stream_;
   int capability_;
   ProductKernels kernels_;
