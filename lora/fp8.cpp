@@ -70,7 +70,7 @@ Fp8Plan compressed(const JsonObject& j) {
 }
 
 template <class T>
-void copy_part(const Tensor& y, const std::vector<T>& from, std::int64_t first) {
+void copy_values(const Tensor& y, const std::vector<T>& from, std::int64_t first) {
   require(first + y.numel() <= std::ssize(from), "a weight in FP8 of another size");
   std::memcpy(y.as<T>(), from.data() + first, static_cast<std::size_t>(y.bytes()));
 }
@@ -188,7 +188,7 @@ void Fp8Weights::read(const WeightSource& base, const Parameter& p, const Tensor
                       std::int64_t first) const {
   const Fp8Weight* w = by_parameter_.at(p.name);
   hold(base, *w);
-  p.name == w->codes.name ? copy_part(y, data_.codes, first) : copy_part(y, data_.scales, first);
+  p.name == w->codes.name ? copy_values(y, data_.codes, first) : copy_values(y, data_.scales, first);
 }
 
 }  // namespace ft::lora

@@ -221,7 +221,7 @@ void ReducedBase::read(const std::string& name, const Tensor& to, std::int64_t f
   const auto found = adapters_.find(name);
   if (found == adapters_.end()) return whole_->read(name, to, first);
   const LoraAdapter& l = *starts_->attached().adapters[found->second];
-  const Factors& f = starts_->factors(found->second, {*whole_, *whole_, nullptr, DType::f32});
+  const Factors& f = starts_->factors(found->second, {*whole_, *whole_, nullptr, nullptr, DType::f32});
   const bool turned = starts_->attached().turned[found->second];  // then A^T B^T, (in, out), is subtracted
   const std::int64_t r = l.rank(), in = inputs_of(l), width = turned ? outputs_of(l) : in;
   const auto a = [&](std::int64_t k, std::int64_t i) { return f.a[static_cast<std::size_t>(k * in + i)]; };
