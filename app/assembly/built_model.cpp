@@ -7,6 +7,7 @@
 
 #include "app/assembly/class_model.h"
 #include "app/assembly/experts.h"
+#include "app/assembly/fp8_products.h"
 #include "app/assembly/param_groups.h"
 #include "app/assembly/pipeline_parallel.h"
 #include "app/assembly/reward_model.h"
@@ -410,6 +411,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
   if (!part.whole())
     b.whole = std::make_unique<BuiltModel>(build_model(config, Weights::ignore, {}, purpose));
   share_layers(b, config, part.tensor);
+  multiply_in_fp8(b, config);
   deal_experts(b, config, part.experts);
   keep_stages(b, config, part);
   return b;

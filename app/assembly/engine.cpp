@@ -22,6 +22,7 @@ Device device_of(const RunConfig& config, int gpu) {
 std::unique_ptr<Ops> make_run_ops(const RunConfig& config, int gpu, Sums sums) {
   return make_ops(device_of(config, gpu), {.attention = attention_of(config),
                                            .sums = sums,
+                                           .fp8_rows = config.training.fp8,
                                            .tuning_file = config.training.gemm_tuning.value_or("")});
 }
 

@@ -108,6 +108,18 @@ inline constexpr Feature kNoFp16{
     .on = [](const RunConfig& c, int) { return !c.training.fp16; },
 };
 
+inline constexpr Feature kFloat32{
+    .name = "float32",
+    .set = "training.bf16=false",
+    .on = [](const RunConfig& c, int) { return c.dtype() == DType::f32; },
+};
+
+inline constexpr Feature kFp8Products{
+    .name = "products in FP8",
+    .set = "training.bf16=true training.fp8=true",
+    .on = [](const RunConfig& c, int) { return c.training.fp8; },
+};
+
 inline constexpr Feature kLossScaling{
     .name = "loss scaling",
     .set = "training.fp16=true training.loss_scaling.hysteresis=3",

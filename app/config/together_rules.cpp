@@ -128,6 +128,14 @@ constexpr Clash kClashes[] = {
 
     // Precision and devices
     {kFp16, kBf16, "training.fp16 and training.bf16 are both true", "set one of them"},
+    {kFp8Products, kFull, "training.fp8: multiplies frozen weights in FP8; full fine-tuning has none",
+     "set finetuning_type to lora, or leave it out"},
+    {kFp8Products, kFourBits, "training.fp8: multiplies frozen weights in FP8, not in 4 bits",
+     "leave one of them out"},
+    {kFp8Products, kFp16, "training.fp8: other products and results are in bfloat16",
+     "set training.fp16=false training.bf16=true"},
+    {kFp8Products, kFloat32, "training.fp8: other products and results are in bfloat16",
+     "set training.bf16=true"},
     {kLossScaling, kNoFp16, "training.loss_scaling: has no effect without training.fp16=true", kNoMend},
     {kCudnn, kSparse, "model.attn_implementation: cudnn has no sparse attention", "leave out one of them"},
     {kCudnn, kCpu, "model.attn_implementation: cudnn is for GPUs", "set device=cuda, or leave it out"},

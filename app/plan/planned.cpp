@@ -141,7 +141,8 @@ std::int64_t host_memory_of(const Ops& ops, int ranks) {
 
 Room room_of(const RunConfig& config) {
   const int ranks = configured_ranks(config.distributed);
-  const auto ops = make_ops(device_of(config), {.attention = attention_of(config)});
+  const auto ops =
+      make_ops(device_of(config), {.attention = attention_of(config), .fp8_rows = config.training.fp8});
   return {.workspace = ops->workspace(),
           .driver = driver_memory(*ops),
           .there = ops->free_memory() / sharing(*ops, ranks) + ops->driver_memory(),

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Tests and measures ft on a machine with a GPU, in parts of some minutes each.
 
-    python3 bench/gpu --part 1|2|3|5 [--ft FT] [--programs DIR] [--cuda-libs DIR] [--python PYTHON] [--name NAME] [--carry DIR] [--dry-run]
+    python3 bench/gpu --part 1|2|3|4|5 [--ft FT] [--programs DIR] [--cuda-libs DIR] [--python PYTHON] [--name NAME] [--carry DIR] [--dry-run]
     python3 bench/gpu --compare OLD_FT [the same]
 
 Part 1: is it right (op tests, goldens, training beside the CPU's, ZeRO and NCCL with two ranks on one GPU, compute-sanitizer);
 part 2: how fast, beside what the card sustains and PyTorch + transformers + PEFT; part 3: every kind of work once, beside the CPU;
-part 5: one step over 262,144 tokens.
+part 4: LoRA in FP8 beside bf16, in turns; part 5: one step over 262,144 tokens.
 --compare: is this ft faster than another, in turns. It needs what `make gpu-kit` packs, this folder and Python's standard library;
 PYTHON is one with torch, transformers and peft, without which nothing is measured beside ft. A step that fails is recorded and the next
 one runs. Everything goes to bench/results/gpu_NAME_DATE, and to --carry DIR as two files, the summary and an archive. Ends with 1 when a
@@ -28,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import correctness  # noqa: E402
 import every_kind  # noqa: E402
+import fp8  # noqa: E402
 import long  # noqa: E402
 import provenance  # noqa: E402
 import speed  # noqa: E402
@@ -51,7 +52,7 @@ class Context:
         self.ft = (a.ft or self.packed(a.work.resolve())).absolute()
         self.programs = (a.programs or ROOT / "build/dist/gpu-kit").absolute()
         self.python = a.python
-        self.versions = "not asked" if a.dry_run or a.part != 2 else output_of([a.python, HERE / "peer.py", "versions"])
+        self.versions = "not asked" if a.dry_run or a.part not in (2, 4) else output_of([a.python, HERE / "peer.py", "versions"])
         self.no_peer = "" if self.versions else f"{a.python} has no torch, transformers and peft"
         self.libs = a.cuda_libs or self.libs_of_python()
         self.ft_words = [self.ft, *(["--cuda-libs", self.libs] if self.libs else [])]
@@ -158,7 +159,7 @@ def commit():
 def main():
     p = argparse.ArgumentParser(prog="python3 bench/gpu", description=__doc__.split("\n")[0])
     what = p.add_mutually_exclusive_group(required=True)
-    what.add_argument("--part", type=int, choices=[1, 2, 3, 5])
+    what.add_argument("--part", type=int, choices=[1, 2, 3, 4, 5])
     what.add_argument("--compare", type=Path, metavar="OLD_FT")
     p.add_argument("--ft", type=Path, help="default: the folder or archive of build/dist, else build/release/ft")
     p.add_argument("--programs", type=Path, help="where gpu_test, gpu_golden_test and bench_gpu are; default: build/dist/gpu-kit")
@@ -186,7 +187,7 @@ def main():
     if a.compare:
         work = speed.compare_steps(c, a.compare.absolute(), table)
     else:
-        work = {1: correctness.steps, 3: every_kind.steps, 5: long.steps}[a.part](c) if a.part != 2 else speed.steps(c, table)
+        work = {2: speed.steps, 4: fp8.steps}[a.part](c, table) if a.part in (2, 4) else {1: correctness.steps, 3: every_kind.steps, 5: long.steps}[a.part](c)
     if not a.dry_run and a.device == "cuda":
         c.clocks = Clocks(c.results / f"{name}_smi.csv")
     head_lines = [] if a.dry_run else head(c, a)

@@ -7,8 +7,11 @@
 namespace ft {
 
 std::unique_ptr<Ops> make_ops(Device device, const DeviceOptions& options) {
-  if (device.kind == Device::Kind::cuda)
-    return make_cuda_ops(device.index, CudaWorkspace::of(options.attention), options.tuning_file);
+  if (device.kind == Device::Kind::cuda) {
+    CudaWorkspace workspace = CudaWorkspace::of(options.attention);
+    workspace.fp8_rows = options.fp8_rows;
+    return make_cuda_ops(device.index, workspace, options.tuning_file);
+  }
   return std::make_unique<cpu::CpuOps>(options.sums);
 }
 

@@ -94,6 +94,7 @@ Fp8Weight::Fp8Weight(const std::string& name, Shape s, Fp8Scheme tiles) : scheme
 Term Fp8Weight::times(Tensor x, Trans t) const {
   Term term{x, Trans::no, {}, t};
   term.fp8 = {scheme, shape, codes.value, scales.value};
+  term.fp8_rows = rows_in_fp8;
   return term;
 }
 

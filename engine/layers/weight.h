@@ -81,7 +81,8 @@ class Fp8Weight final : public Weight {
   Fp8Scheme scheme;
   Shape shape;  // of the part that this rank has
   Shape whole;
-  Parameter codes, scales;  // NAME; NAME_scale, with blocks NAME_scale_inv
+  Parameter codes, scales;   // NAME; NAME_scale, with blocks NAME_scale_inv
+  bool rows_in_fp8 = false;  // its products quantize rows (Term::fp8_rows); not with blocks
 };
 
 // A frozen matrix in 8 bits, for generation only, laid out as its dense form.

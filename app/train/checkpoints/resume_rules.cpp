@@ -69,6 +69,7 @@ constexpr ResumeRule kRules[] = {
     {"training.label_smoothing_factor", OnResume::refused},
     {"training.bf16", OnResume::refused},
     {"training.fp16", OnResume::refused},
+    {"training.fp8", OnResume::refused},
     {"training.seed", OnResume::warned, kOrder},
     {"training.max_steps", OnResume::noted, kLength},
     {"training.num_train_epochs", OnResume::noted, kLength},
