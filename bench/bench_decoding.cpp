@@ -11,13 +11,15 @@
 #include "engine/cpu/memory.h"
 #include "engine/cpu/products.h"
 #include "engine/formats/four_bit.h"
+#include "engine/formats/fp8.h"
 #include "engine/formats/int8.h"
 
 namespace ft::cpu {
 namespace {
 
-enum class Kind { f32, bf16, int8, nf4, nested };
-constexpr const char* kNames[] = {"f32", "bf16", "int8", "nf4", "nf4, double quantization"};
+enum class Kind { f32, bf16, fp8, fp8_blocks, int8, nf4, nested };
+constexpr const char* kNames[] = {
+    "f32", "bf16", "fp8", "fp8, 128 x 128", "int8", "nf4", "nf4, double quantization"};
 
 template <class T>
 Tensor view(std::vector<T>& v) {
@@ -45,7 +47,16 @@ struct Weight {
     }
     std::vector<float> values(static_cast<std::size_t>(shape.numel()));
     fill_random(reinterpret_cast<std::byte*>(values.data()), shape.numel(), DType::f32, seed);
-    if (kind == Kind::int8) {
+    if (kind == Kind::fp8 || kind == Kind::fp8_blocks) {
+      const Fp8Scheme scheme = kind == Kind::fp8 ? kFp8Channels : kFp8Blocks;
+      Fp8Data data =
+          quantize_fp8(shape[0], shape[1], DType::f32, scheme, [&](const Tensor& to, std::int64_t at) {
+            std::copy_n(values.data() + at, to.numel(), to.as<float>());
+          });
+      scales = std::move(data.scales);
+      codes = std::move(data.codes);
+      term.fp8 = {scheme, shape, view(codes), view(scales)};
+    } else if (kind == Kind::int8) {
       const Int8Data data = quantize_int8(shape.numel(), DType::f32, [&](const Tensor& to, std::int64_t at) {
         std::copy_n(values.data() + at, to.numel(), to.as<float>());
       });
@@ -138,7 +149,8 @@ void run(int threads, Target target, std::int64_t rows, std::int64_t mib) {
   std::printf("%s, %d threads, %ld rows\n\n| weights | MiB | GB/s | 1e9 weights/s |\n|---|---|---|---|\n",
               name_of(target), threads, rows);
   read_memory(team, mib);
-  for (const Kind kind : {Kind::f32, Kind::bf16, Kind::int8, Kind::nf4, Kind::nested})
+  for (const Kind kind :
+       {Kind::f32, Kind::bf16, Kind::fp8, Kind::fp8_blocks, Kind::int8, Kind::nf4, Kind::nested})
     for (const Sums sums : {Sums::in_one_order, Sums::in_any_order}) {
       const Bench bench{kernels_of(target), team, rows, sums};
       for (const std::int64_t size : {std::int64_t{0}, mib}) bench.kind(kind, size);

@@ -136,6 +136,15 @@ class Bench {
     ops_->run(op::Fill{w.absmax, 1});
     row("x Wup^T, nf4", h, {{x, Trans::no, {}, Trans::yes, w}});
     row("dh Wup, nf4", y, {{h, Trans::no, {}, Trans::no, w}});
+    Term in_fp8{x, Trans::no, {}, Trans::yes};
+    in_fp8.fp8 = {kFp8Channels, {kHidden, kWidth}, {}, {}};
+    in_fp8.fp8.codes = flat(numbers(kHidden, kWidth, DType::u8));
+    in_fp8.fp8.scales = arena_->take({kHidden}, DType::f32);
+    ops_->run(op::Fill{in_fp8.fp8.scales, 1});
+    row("x Wup^T, frozen fp8", h, {in_fp8});
+    in_fp8.a = h;
+    in_fp8.tb = Trans::no;
+    row("dh Wup, frozen fp8", y, {in_fp8});
   }
   // Each product quantizes rows. A product with 16 outputs shows the time for that, and one of 16 rows the time
   // for the transposition of Wup. Codes are those of normal numbers, and scales are 1.

@@ -13,6 +13,7 @@
 #include "engine/files/safetensors/safetensors_write.h"
 #include "engine/files/safetensors/weights.h"
 #include "engine/formats/four_bit.h"
+#include "engine/formats/fp8.h"
 #include "engine/quant/four_bit.h"
 
 namespace ft {
@@ -67,6 +68,15 @@ void kernels() {
       cpu::quantize_kernels_of(t).run(codes.data(), absmax.data(), narrow.data(), DType::bf16, n, 64, places);
     });
   }
+  std::vector<std::uint8_t> bytes(n);
+  for (const cpu::Target t : cpu::usable_targets()) {
+    const std::string name = str("fp8, ", cpu::name_of(t));
+    row(name.c_str(), [&] {
+      for (std::size_t i = 0; i < n; i += 4096)
+        cpu::quantize_kernels_of(t).fp8(bytes.data() + i, absmax.data(), narrow.data() + i, DType::bf16, 1,
+                                        4096, 4096);
+    });
+  }
   std::printf("\n");
 }
 
@@ -109,6 +119,11 @@ void files(const std::string& root, double gigabytes) {
           for (const std::string& name : model.names())
             quantize(kMatrix, from, {FourBitBook::nf4, 64, true},
                      [&](const Tensor& y, std::int64_t first) { model.read(name, y, first); });
+        }));
+    row("to fp8", best_of([&] {
+          for (const std::string& name : model.names())
+            quantize_fp8(4096, 11008, from, kFp8Channels,
+                         [&](const Tensor& y, std::int64_t first) { model.read(name, y, first); });
         }));
     std::filesystem::remove_all(folder);
   }

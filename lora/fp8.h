@@ -1,5 +1,5 @@
-// LoRA on frozen Linears in FP8 (model.frozen_dtype=fp8). The weights are quantized one after another during
-// loading, with a scale for each output channel, or read as they are from a folder in FP8. The head, trained
+// Frozen Linears in FP8 under LoRA (model.frozen_dtype=fp8). The weights are quantized one after another
+// during loading, with a scale for each output channel, or read from a folder in FP8. The head, trained
 // weights and embeddings keep their type.
 #pragma once
 #include <map>

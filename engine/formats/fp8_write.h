@@ -1,4 +1,5 @@
-// Writes weights in FP8 as compressed-tensors does (format float-quantized), which transformers and vLLM read.
+// Writes weights in FP8 as compressed-tensors does (format float-quantized), which transformers and vLLM
+// read.
 #pragma once
 #include "engine/files/json.h"
 #include "engine/files/safetensors/safetensors_fill.h"

@@ -1,5 +1,6 @@
-// Right operands with codes of 4 or 8 bits, integers or FP8. An element is scale times the code's value in f32, rounded once to
-// T. A product therefore has the same bits as one with the dense matrix of these elements.
+// Right operands with codes of 4 or 8 bits, integers or FP8. An element is scale times the code's value in
+// f32, rounded once to T. A product therefore has the same bits as one with the dense matrix of these
+// elements.
 //
 // If a product sums over the matrix's columns, kLanes rows are decoded in parallel: words of their codes are
 // transposed, 4 or 8 elements at once, and become words of elements in the order of the multiplication.

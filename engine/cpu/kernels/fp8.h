@@ -1,6 +1,6 @@
-// Right operands in FP8: engine/quant/fp8.h. Vectors of codes become f16, whose fields are as those of e4m3
-// with one more bit of exponent and another bias, then f32. Single bytes of words become f32 at once, and
-// are multiplied by the rest of the bias: f32 holds the smallest codes as denormals on the way, which cost
+// Right operands in FP8: engine/quant/fp8.h. f16 and f32 have the fields of e4m3 with more bits and other
+// biases. Vectors of codes are shifted into f16 and converted to f32; single bytes of words are shifted into
+// f32. A multiplication makes up for the bias. In f32 the smallest codes are denormals until then, which cost
 // Intel's older CPUs some time.
 #pragma once
 #include "engine/cpu/kernels/codes.h"

@@ -1,6 +1,7 @@
-// Plain loops, which the compiler vectorizes for each target. In 4 bits a block is widened and measured, and then each
-// element counts the bounds below it. This gives the bits of the formulas in engine/quant/four_bit.h, also
-// for elements exactly between two values and for scales beyond the largest float.
+// Plain loops, which the compiler vectorizes for each target. In 4 bits a block is widened and measured, and
+// then each element counts the bounds below it. This gives the bits of the formulas in
+// engine/quant/four_bit.h, also for elements exactly between two values and for scales beyond the largest
+// float. In FP8 a tile is measured, and its elements are divided and rounded as in engine/quant/fp8.h.
 #include "engine/cpu/quantize.h"
 #include "engine/quant/fp8.h"
 

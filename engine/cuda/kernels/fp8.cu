@@ -24,7 +24,7 @@ __device__ inline void decode(float* v, std::uint32_t word, float scale) {
   }
 }
 
-// One load of 16 codes per thread, all in one tile.
+// Each thread decodes 16 codes, all in one tile, with one load.
 template <class T>
 __global__ void __launch_bounds__(256) dequantize_wide(Rows<T> y, i64 rows, i64 cols, Fp8Source s) {
   const i64 column = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) * kCodes;
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(256) dequantize_wide(Rows<T> y, i64 rows, i64 
   }
 }
 
-// One pack per thread at any place: its elements may have several scales.
+// Each thread decodes a pack at any place; its elements may have several scales.
 template <class T>
 __global__ void __launch_bounds__(256) dequantize_packs(Rows<T> y, i64 rows, i64 cols, Fp8Source s) {
   const i64 column = (static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x) * kPack;

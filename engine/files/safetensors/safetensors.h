@@ -75,9 +75,10 @@ class SafetensorsFile {
   const StoredTensor* find(const std::string& name) const;  // nullptr: absent
 
   // Reads to.numel() elements, beginning with number `first` of the flattened tensor. Converts between f32,
-  // bf16 and f16; other types are read only into the same type, and the bits of F8_E4M3 into u8. `to` is host memory, its rows may be strided.
-  // Throws for NaN and Inf, stored or from the conversion, and names the element, unless allowed. Large reads
-  // use several threads, which also touch fresh memory for the first time.
+  // bf16 and f16; other types are read only into the same type, and the bits of F8_E4M3 into u8. `to` is host
+  // memory, its rows may be strided. Throws for NaN and Inf, stored or from the conversion, and names the
+  // element, unless allowed. Large reads use several threads, which also touch fresh memory for the first
+  // time.
   void read(const StoredTensor& tensor, const Tensor& to, std::int64_t first = 0,
             Nonfinite nonfinite = Nonfinite::refuse) const;
 

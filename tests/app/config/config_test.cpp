@@ -302,17 +302,6 @@ TEST(Config, WeightsInFourBits) {
   EXPECT_EQ(dtype("training.bf16=auto"), DType::f32);
 }
 
-TEST(Config, WeightsInFp8) {
-  const std::string on = "model.frozen_dtype=fp8";
-  EXPECT_EQ(parse_config(with(""), "run.json", "", {on}).model.frozen_dtype, FrozenType::fp8);
-  EXPECT_EQ(parse_config(with(""), "run.json", "", {}).model.frozen_dtype, FrozenType::automatic);
-  EXPECT_EQ(refusal(with(""), {on, "finetuning_type=full"}),
-            "run.json: model.frozen_dtype: weights in FP8 cannot be trained; set finetuning_type to lora");
-  EXPECT_EQ(refusal(with(""), {on, "quantization.load_in_4bit=true"}),
-            "run.json: model.frozen_dtype: linears are in FP8 or in 4 bits, not in both; leave "
-            "model.frozen_dtype or quantization.load_in_4bit out");
-}
-
 TEST(Config, MissingSettings) {
   EXPECT_EQ(refusal("{}"),
             "run.json: model.model_name_or_path: missing: A Hugging Face model folder: config.json, "

@@ -1,5 +1,5 @@
-// Products with a weight in 4 or 8 bits or in FP8. If sums have one order, they have the bits of products with the
-// dense matrix on every target; otherwise they are near sums in f64.
+// Products with a weight in 4 or 8 bits or in FP8. If sums have one order, they have the bits of products
+// with the dense matrix on every target; otherwise they are near sums in f64.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -144,7 +144,7 @@ std::vector<std::byte> check(const auto& w, const Case& t, DType dtype, Products
   if (sums == Sums::in_one_order) {
     EXPECT_EQ(y.memory, want.memory);
   }
-  // With sums in any order, 8-bit codes are summed without scales; their elements are not rounded to the type.
+  // With sums in any order, 8-bit codes are summed without scales; elements are not rounded to the type.
   const bool exact_codes = sums == Sums::in_any_order && !std::is_same_v<decltype(w), const Quantized&> &&
                            tb && t.k % kInt8Block == 0;
   for (std::int64_t i = 0; i < t.rows; i += 3)
