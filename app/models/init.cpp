@@ -62,7 +62,8 @@ Stored four_bit_weights(MadeModel& made, const InitArgs& args, const RandomWeigh
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   made.model->visit(freeze);
   const FourBitForm form{.nested = args.double_quant};
-  const lora::FourBitWeights chosen(*made.model, plan_of(made.info, {form, {"lm_head"}, false}), nullptr);
+  const lora::FourBitPlan plan{form, {"lm_head"}, false};
+  const lora::FourBitWeights chosen(*made.model, plan_of(made.info, plan), nullptr);
   if (chosen.turns())
     throw UserError(Exit::config, made.info.model_type +
                                       ": ft writes no 4-bit files of weights that are stored inputs first; "

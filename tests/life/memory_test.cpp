@@ -27,6 +27,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Overrides{"training.gradient_checkpointing=auto"}, Overrides{"training.bf16=true"},
                     Overrides{"training.fp16=true"},
                     Overrides{"training.fp16=true", "quantization.load_in_4bit=true"},
+                    Overrides{"training.bf16=true", "model.frozen_dtype=fp8"},
                     Overrides{"finetuning_type=full", "training.fp16=true"},
                     Overrides{"finetuning_type=full"},
                     Overrides{"finetuning_type=full", "checkpointing.async_save=true"},

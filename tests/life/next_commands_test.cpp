@@ -43,6 +43,7 @@ std::vector<Kind> kinds() {
       {"lora", {"data.val_set_size=4"}, kAll},
       {"full", {"data.val_set_size=4", full}, kWhole},
       {"qlora", {"data.val_set_size=4", four}, kAll},
+      {"fp8", {"data.val_set_size=4", "model.frozen_dtype=fp8"}, kAll},
       {"lora_without_held_out", {}, {"ft chat", "ft merge"}},
       {"full_without_held_out", {full}, {"ft chat"}},
       {"lora_on_ranks",

@@ -139,6 +139,30 @@ TEST(QuantizedFolder, IsShardedAsTheModel) {
   }
 }
 
+// A folder in FP8 is inspected, resumed, answered from and merged as any other.
+TEST(QuantizedFolder, InFp8IsABase) {
+  const Workplace w("llama", {{"lora", {{"r", 4}}}, {"model", {{"model_name_or_path", "packed"}}}});
+  ASSERT_NO_FATAL_FAILURE(quantize_model(w, {"--type", "fp8"}));
+  ASSERT_EQ(w.run({"inspect", "packed", "--json"}), 0) << w.says();
+  const Json packed = Json::parse(contents(w / "stdout"));
+  EXPECT_EQ(packed["quantization"], (Json{{"quant_type", "fp8"}, {"scales", "channel"}}));
+  ASSERT_EQ(w.run({"inspect", "model", "--json"}), 0) << w.says();
+  EXPECT_EQ(packed["parameters"], Json::parse(contents(w / "stdout"))["parameters"]);
+  ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json", "checkpointing.save_strategy=steps"}), 0)
+      << w.says();
+  const Json planned = Json::parse(contents(w / "stdout"));
+  ASSERT_EQ(w.train({"checkpointing.save_strategy=steps", "checkpointing.save_steps=5"}), 0) << w.says();
+  expect_planned(planned, rows(w / "out/log.jsonl").back().at("memory"));
+  const auto want = losses(w / "out");
+  const std::string weights = contents(w / "out/adapter_model.safetensors");
+  ASSERT_EQ(w.run({"merge", "--model", "packed", "--adapter", "out", "--output", "merged"}), 0) << w.says();
+  EXPECT_NE(w.says().find("rounding dequantized fp8"), std::string::npos) << w.says();
+  EXPECT_FALSE(Json::parse(contents(w / "merged/config.json")).contains("quantization_config"));
+  ASSERT_EQ(w.train({"training.resume_from_checkpoint=out/checkpoint-5"}), 0) << w.says();
+  EXPECT_EQ(losses(w / "out"), want);
+  EXPECT_TRUE(contents(w / "out/adapter_model.safetensors") == weights);
+}
+
 TEST(QuantizedFolder, MistakesAreReportedAndLeaveNoFiles) {
   const Workplace w("llama");
   ASSERT_NO_FATAL_FAILURE(quantize_model(w));
@@ -149,6 +173,8 @@ TEST(QuantizedFolder, MistakesAreReportedAndLeaveNoFiles) {
   };
   refused(2, "model", "packed", "--output: packed already exists; give another folder");
   refused(3, "packed", "again", "packed: is quantized already");
+  EXPECT_EQ(w.run({"quantize", "--model", "model", "--output", "again", "--type", "fp8", "--double"}), 2);
+  EXPECT_NE(w.says().find("--double: the scales of fp8 are not quantized"), std::string::npos) << w.says();
   refused(3, "nowhere", "again", "nowhere");
   const fs::path broken = w / "broken";
   fs::create_directory(broken);

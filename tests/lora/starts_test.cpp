@@ -83,7 +83,7 @@ struct Start {
   }
   WeightsBelow below() const {
     return {*whole, starts->changes_base() ? static_cast<const WeightSource&>(*base) : *whole, nullptr,
-            DType::f32};
+            nullptr, DType::f32};
   }
   std::vector<float> read(const Parameter& p) const {
     return in_pieces(p.shape.numel(),

@@ -1,5 +1,5 @@
-// Models on a base in FP8, quantized while they are loaded or read from the public forms, compute the function
-// of the model with dequantized weights.
+// Models on a base in FP8, quantized while they are loaded or read from the public forms, compute the
+// function of the model with dequantized weights.
 #include <gtest/gtest.h>
 
 #include <filesystem>
