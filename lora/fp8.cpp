@@ -11,7 +11,7 @@ namespace ft::lora {
 namespace {
 
 // Returns the folder in FP8 below the base; null: there is none.
-const Fp8Folder* folder_of(const WeightSource* base) {
+const Fp8Folder* fp8_folder_of(const WeightSource* base) {
   for (; base; base = base->changed())
     if (const auto* folder = dynamic_cast<const Fp8Folder*>(base)) return folder;
   return nullptr;
@@ -35,7 +35,7 @@ std::vector<std::string> in_text_model(std::vector<std::string> names) {
 }
 
 // Reads transformers' and DeepSeek's form.
-Fp8Plan fine_grained(const JsonObject& j) {
+Fp8Plan fine_grained_plan(const JsonObject& j) {
   Fp8Plan plan{.scheme = kFp8Tensor, .skip = {"lm_head"}, .stored = true};
   if (j.text_or("fmt", "e4m3") != "e4m3") j.refuse("fmt", "e4m3");
   if (j.has("weight_block_size")) {
@@ -50,7 +50,7 @@ Fp8Plan fine_grained(const JsonObject& j) {
 }
 
 // Reads compressed-tensors' form: all groups have the same kind of weights.
-Fp8Plan compressed(const JsonObject& j) {
+Fp8Plan compressed_plan(const JsonObject& j) {
   Fp8Plan plan{.scheme = kFp8Channels, .skip = {}, .stored = true};
   const std::string format = j.text_or("format", "float-quantized");
   if (format != "float-quantized" && format != "naive-quantized")
@@ -70,7 +70,7 @@ Fp8Plan compressed(const JsonObject& j) {
 }
 
 template <class T>
-void copy_values(const Tensor& y, const std::vector<T>& from, std::int64_t first) {
+void copy_fp8(const Tensor& y, const std::vector<T>& from, std::int64_t first) {
   require(first + y.numel() <= std::ssize(from), "a weight in FP8 of another size");
   std::memcpy(y.as<T>(), from.data() + first, static_cast<std::size_t>(y.bytes()));
 }
@@ -82,8 +82,8 @@ std::optional<Fp8Plan> stored_fp8_plan(const std::string& config_json) {
   if (!model.has("quantization_config")) return std::nullopt;
   const JsonObject j = model.object("quantization_config");
   const std::string method = j.text_or("quant_method", "bitsandbytes");
-  if (method == "fp8") return fine_grained(j);
-  if (method == "compressed-tensors") return compressed(j);
+  if (method == "fp8") return fine_grained_plan(j);
+  if (method == "compressed-tensors") return compressed_plan(j);
   return std::nullopt;
 }
 
@@ -104,7 +104,7 @@ Fp8Data quantized_fp8(const WeightSource& base, const std::string& weight, const
 }
 
 Fp8Weights::Fp8Weights(Model& model, const Fp8Plan& plan, const WeightSource* base) {
-  if (plan.stored && base && !folder_of(base))
+  if (plan.stored && base && !fp8_folder_of(base))
     throw UserError(Exit::input,
                     "config.json: quantization_config says FP8, but the files have no weights in F8_E4M3; "
                     "leave quantization_config out");
@@ -131,7 +131,7 @@ void Fp8Weights::quantize(Linear& l, const Fp8Plan& plan, const WeightSource* ba
                                      "start from the model in 16 or 32 bits"));
   if (plan.stored && base) {
     // A table with more rows than in the files is dense.
-    const StoredFp8* stored = folder_of(base)->find(p.stored_name());
+    const StoredFp8* stored = fp8_folder_of(base)->find(p.stored_name());
     if (!stored || stored->shape != shape) return;
     scheme = stored->scheme;
   } else if (std::ranges::any_of(plan.skip, [&](const auto& entry) { return is_skipped(l.name, entry); })) {
@@ -152,7 +152,7 @@ const Fp8Weight* Fp8Weights::find(const std::string& stored_name) const {
 }
 
 void Fp8Weights::find_stored(const WeightSource& base) const {
-  const Fp8Folder* folder = folder_of(&base);
+  const Fp8Folder* folder = fp8_folder_of(&base);
   for (Fp8Weight* w : weights_) {
     const StoredFp8* stored = folder ? folder->find(w->codes.stored_name()) : nullptr;
     if (!stored) continue;
@@ -170,7 +170,7 @@ void Fp8Weights::expect(const WeightSource& base) const {
 void Fp8Weights::hold(const WeightSource& base, const Fp8Weight& w) const {
   if (held_ == &w) return;
   held_ = nullptr;
-  const Fp8Folder* folder = folder_of(&base);
+  const Fp8Folder* folder = fp8_folder_of(&base);
   const std::string& name = w.codes.stored_name();
   data_ = folder && folder->find(name) ? folder->data(name)
                                        : quantized_fp8(base, name, w.whole, turned_.contains(&w));
@@ -188,7 +188,7 @@ void Fp8Weights::read(const WeightSource& base, const Parameter& p, const Tensor
                       std::int64_t first) const {
   const Fp8Weight* w = by_parameter_.at(p.name);
   hold(base, *w);
-  p.name == w->codes.name ? copy_values(y, data_.codes, first) : copy_values(y, data_.scales, first);
+  p.name == w->codes.name ? copy_fp8(y, data_.codes, first) : copy_fp8(y, data_.scales, first);
 }
 
 }  // namespace ft::lora

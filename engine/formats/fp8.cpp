@@ -11,7 +11,8 @@
 namespace ft {
 namespace {
 
-constexpr std::int64_t kAtOnce = std::int64_t{1} << 18;  // elements that a thread processes at once, about
+constexpr std::int64_t kElementsAtOnce = std::int64_t{1}
+                                         << 18;  // elements that a thread processes at once, about
 
 }  // namespace
 
@@ -24,7 +25,8 @@ Fp8Data quantize_fp8(std::int64_t rows, std::int64_t cols, DType type, Fp8Scheme
   const auto run = cpu::best_quantize_kernels().fp8;
   // Rows of a band: complete tiles.
   const std::int64_t band =
-      std::max<std::int64_t>(1, kAtOnce / std::max<std::int64_t>(1, cols * scheme.rows)) * scheme.rows;
+      std::max<std::int64_t>(1, kElementsAtOnce / std::max<std::int64_t>(1, cols * scheme.rows)) *
+      scheme.rows;
   const std::int64_t scale_cols = scheme.scale_cols(cols), width = scheme.cols == 0 ? cols : scheme.cols;
   in_parallel((rows + band - 1) / band, [&](std::int64_t piece) {
     const std::int64_t top = piece * band, count = std::min(band, rows - top);
@@ -54,9 +56,9 @@ void dequantize(std::span<float> y, const Fp8Data& q, std::int64_t first) {
                        across = q.scheme.cols == 0 ? 0 : column / q.scheme.cols;
     return q.scales[static_cast<std::size_t>(down * scale_cols + across)];
   };
-  in_parallel((count + kAtOnce - 1) / kAtOnce, [&](std::int64_t piece) {
-    const std::int64_t stop = std::min(end, first + (piece + 1) * kAtOnce);
-    for (std::int64_t i = first + piece * kAtOnce; i < stop;) {
+  in_parallel((count + kElementsAtOnce - 1) / kElementsAtOnce, [&](std::int64_t piece) {
+    const std::int64_t stop = std::min(end, first + (piece + 1) * kElementsAtOnce);
+    for (std::int64_t i = first + piece * kElementsAtOnce; i < stop;) {
       const std::int64_t row = i / q.cols, column = i - row * q.cols;
       const std::int64_t edge = q.scheme.cols == 0 ? q.cols : (column / q.scheme.cols + 1) * q.scheme.cols;
       const std::int64_t until = std::min(stop, row * q.cols + std::min(q.cols, edge));

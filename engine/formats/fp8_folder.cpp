@@ -8,19 +8,17 @@ namespace ft {
 namespace {
 
 // Ends of the names of tensors that belong to a weight.
-constexpr std::string_view kFp8Scales[] = {"_scale", "_scale_inv"};
-constexpr std::string_view kWeight = "weight", kInputScale = "input_scale";
-
-std::string named(const std::string& name, std::string_view end) { return name + std::string(end); }
+constexpr std::string_view kEnds[] = {"_scale", "_scale_inv"};
+constexpr std::string_view kWeightName = "weight", kInputScale = "input_scale";
 
 // Returns the name with another end; empty if it does not end with `end`.
-std::string replaced(const std::string& name, std::string_view end, std::string_view by) {
+std::string renamed(const std::string& name, std::string_view end, std::string_view by) {
   return name.ends_with(end) ? name.substr(0, name.size() - end.size()) + std::string(by) : "";
 }
 
 // Returns the scheme of a matrix with scales of this shape; empty: they fit no scheme.
-std::optional<Fp8Scheme> scheme_of(std::int64_t out, std::int64_t in,
-                                   const std::vector<std::int64_t>& scales) {
+std::optional<Fp8Scheme> scheme_for(std::int64_t out, std::int64_t in,
+                                    const std::vector<std::int64_t>& scales) {
   using Sizes = std::vector<std::int64_t>;
   if (scales.empty() || scales == Sizes{1} || scales == Sizes{1, 1}) return kFp8Tensor;
   if (scales == Sizes{out} || scales == Sizes{out, 1}) return kFp8Channels;
@@ -49,17 +47,17 @@ StoredFp8 Fp8Folder::described(const std::string& weight) const {
     refuse(str(" is F8_E4M3 ", shape_text(info.shape), "; ft reads matrices in FP8"));
   StoredFp8 s;
   s.shape = {info.shape[0], info.shape[1]};
-  for (const std::string_view end : kFp8Scales)
-    if (files_->has(named(weight, end))) {
+  for (const std::string_view end : kEnds)
+    if (files_->has(str(weight, end))) {
       if (!s.scales.empty()) refuse(" has scales twice, _scale and _scale_inv");
-      s.scales = named(weight, end);
+      s.scales = str(weight, end);
     }
   if (s.scales.empty()) refuse(" is F8_E4M3 and has no scales: _scale, or _scale_inv in blocks");
   const WeightInfo scales = files_->info(s.scales);
   const auto type = dtype_of(scales.type);
   if (!type || !is_weight_type(*type))
     refuse(str(": its scales are ", name_of(scales.type), "; ft reads F32, F16 and BF16"));
-  const auto scheme = scheme_of(info.shape[0], info.shape[1], scales.shape);
+  const auto scheme = scheme_for(info.shape[0], info.shape[1], scales.shape);
   if (!scheme)
     refuse(str(" is ", shape_text(info.shape), " with scales ", shape_text(scales.shape),
                "; ft reads one scale, one for each row, or one for each block of 128 x 128"));
@@ -77,9 +75,9 @@ std::vector<std::string> Fp8Folder::names() const {
 
 bool Fp8Folder::has(const std::string& name) const {
   if (!files_->has(name)) return false;
-  for (const std::string_view end : kFp8Scales)
-    if (weights_.contains(replaced(name, end, ""))) return false;
-  return !weights_.contains(replaced(name, kInputScale, kWeight));
+  for (const std::string_view end : kEnds)
+    if (weights_.contains(renamed(name, end, ""))) return false;
+  return !weights_.contains(renamed(name, kInputScale, kWeightName));
 }
 
 WeightInfo Fp8Folder::info(const std::string& name) const {

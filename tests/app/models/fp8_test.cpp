@@ -13,18 +13,18 @@
 namespace ft {
 namespace {
 
-const std::filesystem::path kGolden = source_path("tests/golden/fp8");
+const std::filesystem::path kFp8Forms = source_path("tests/golden/fp8");
 
-RunConfig config_of(const std::string& folder, FrozenType type = FrozenType::automatic) {
+RunConfig base_config(const std::string& folder, FrozenType type = FrozenType::automatic) {
   RunConfig c;
   c.model.model_name_or_path = folder;
   c.model.frozen_dtype = type;
   c.lora.init_lora_weights = lora::LoraInit::random_b;  // an adapter that changes the outputs
   return c;
 }
-std::string plain() { return source_path("tests/golden/four_bit/plain"); }
+std::string plain_model() { return source_path("tests/golden/four_bit/plain"); }
 
-std::string refusal(const auto& f) {
+std::string fp8_refusal(const auto& f) {
   try {
     f();
   } catch (const UserError& e) {
@@ -35,10 +35,10 @@ std::string refusal(const auto& f) {
 
 // transformers' logits in f32 with the weights code * scale.
 TEST(Fp8Model, PublicFoldersHaveTransformersLogits) {
-  const SafetensorsFile golden((kGolden / "logits.safetensors").string());
+  const SafetensorsFile golden((kFp8Forms / "logits.safetensors").string());
   for (const char* form : {"block", "channel", "tensor"}) {
     SCOPED_TRACE(form);
-    RunConfig c = config_of((kGolden / form).string());
+    RunConfig c = base_config((kFp8Forms / form).string());
     c.training.bf16 = false;
     const BuiltModel b = build_model(c, Weights::check, {}, {.work = Work::compute});
     EXPECT_EQ(b.fp8->count(), 7);
@@ -52,9 +52,9 @@ TEST(Fp8Model, PublicFoldersHaveTransformersLogits) {
 }
 
 // Reads a model's files with the quantized linears as the values that FP8 has for them.
-class Rounded final : public WeightSource {
+class RoundedToFp8 final : public WeightSource {
  public:
-  explicit Rounded(std::unique_ptr<WeightSource> of) : of_(std::move(of)) {}
+  explicit RoundedToFp8(std::unique_ptr<WeightSource> of) : of_(std::move(of)) {}
   std::vector<std::string> names() const override { return of_->names(); }
   bool has(const std::string& name) const override { return of_->has(name); }
   WeightInfo info(const std::string& name) const override { return of_->info(name); }
@@ -76,12 +76,12 @@ class Rounded final : public WeightSource {
 };
 
 TEST(Fp8Model, EqualsTheModelWithDequantizedWeights) {
-  BuiltModel dense = build_model(config_of(plain()), Weights::check);
+  BuiltModel dense = build_model(base_config(plain_model()), Weights::check);
   const auto unquantized = probe_logits(dense, 33);
-  dense.base = std::make_unique<Rounded>(std::move(dense.base));
+  dense.base = std::make_unique<RoundedToFp8>(std::move(dense.base));
   const auto want = probe_logits(dense, 33);
   EXPECT_NE(want, unquantized);
-  const BuiltModel coded = build_model(config_of(plain(), FrozenType::fp8), Weights::check);
+  const BuiltModel coded = build_model(base_config(plain_model(), FrozenType::fp8), Weights::check);
   EXPECT_EQ(coded.fp8->count(), 7);
   EXPECT_EQ(probe_logits(coded, 33), want);
 }
@@ -90,8 +90,8 @@ TEST(Fp8Model, TakesTheMemoryOfItsBytes) {
   PlanRequest request{.adapter = true};
   request.train = {{.tokens = 8, .targets = 7, .sequences = 1, .longest = 8}};
   const Plan fp8 =
-      plan_run(build_model(config_of(plain(), FrozenType::fp8), Weights::check).model(), request);
-  const Plan dense = plan_run(build_model(config_of(plain()), Weights::check).model(), request);
+      plan_run(build_model(base_config(plain_model(), FrozenType::fp8), Weights::check).model(), request);
+  const Plan dense = plan_run(build_model(base_config(plain_model()), Weights::check).model(), request);
   EXPECT_EQ(fp8.parameters, dense.parameters);
   EXPECT_EQ(fp8.trained, dense.trained);
   EXPECT_EQ(fp8.flops, dense.flops);
@@ -113,22 +113,22 @@ TEST(Fp8Model, IsPlannedWithoutItsFiles) {
   for (const char* form : {"block", "channel", "tensor"}) {
     SCOPED_TRACE(form);
     test::TempFolder folder;
-    folder.write("config.json", test::slurp((kGolden / form / "config.json").string()));
+    folder.write("config.json", test::slurp((kFp8Forms / form / "config.json").string()));
     PlanRequest request{.adapter = true};
     request.train = {{.tokens = 8, .targets = 7, .sequences = 1, .longest = 8}};
-    const Plan without = plan_run(build_model(config_of(folder.path()), Weights::ignore).model(), request);
+    const Plan without = plan_run(build_model(base_config(folder.path()), Weights::ignore).model(), request);
     const Plan with =
-        plan_run(build_model(config_of((kGolden / form).string()), Weights::check).model(), request);
+        plan_run(build_model(base_config((kFp8Forms / form).string()), Weights::check).model(), request);
     EXPECT_EQ(without.memory.weights, with.memory.weights);
     EXPECT_EQ(without.memory.total, with.memory.total);
   }
 }
 
 TEST(Fp8Model, OfWeightsStoredInputsFirst) {
-  RunConfig c = config_of(source_path("tests/golden/models/gpt2/model"), FrozenType::fp8);
+  RunConfig c = base_config(source_path("tests/golden/models/gpt2/model"), FrozenType::fp8);
   const BuiltModel b = build_model(c, Weights::check);
   EXPECT_TRUE(b.fp8->turns());
-  RunConfig usual = config_of(c.model.model_name_or_path);
+  RunConfig usual = base_config(c.model.model_name_or_path);
   const auto want = probe_logits(build_model(usual, Weights::check), 20);
   const LogitDifference d = compare_logits(probe_logits(b, 20), want);
   EXPECT_GT(d.largest, 0);
@@ -136,7 +136,7 @@ TEST(Fp8Model, OfWeightsStoredInputsFirst) {
 }
 
 TEST(Fp8Model, TheHeadAndTrainedWeightsStayDense) {
-  RunConfig c = config_of(plain(), FrozenType::fp8);
+  RunConfig c = base_config(plain_model(), FrozenType::fp8);
   c.lora.modules_to_save = {"o_proj"};
   const BuiltModel b = build_model(c, Weights::check);
   EXPECT_EQ(b.fp8->count(), 6);
@@ -144,10 +144,10 @@ TEST(Fp8Model, TheHeadAndTrainedWeightsStayDense) {
 }
 
 TEST(Fp8Model, ContradictionsAreRefused) {
-  const std::string channel = (kGolden / "channel").string();
+  const std::string channel = (kFp8Forms / "channel").string();
   const auto refused = [&](const std::string& folder, auto change) {
-    return refusal([&] {
-      RunConfig c = config_of(folder);
+    return fp8_refusal([&] {
+      RunConfig c = base_config(folder);
       change(c);
       build_model(c, Weights::check);
     });
@@ -166,12 +166,12 @@ TEST(Fp8Model, ContradictionsAreRefused) {
                 .find("model.frozen_dtype: the weights of"),
             std::string::npos);
   const auto with = [&](const std::string& from, const std::string& to) {
-    std::string text = test::slurp((kGolden / "channel" / "config.json").string());
+    std::string text = test::slurp((kFp8Forms / "channel" / "config.json").string());
     text.replace(text.find(from), from.size(), to);
     test::TempFolder folder;
     folder.write("config.json", text);
-    folder.write("model.safetensors", test::slurp(plain() + "/model.safetensors"));
-    return refusal([&] { build_model(config_of(folder.path()), Weights::check); });
+    folder.write("model.safetensors", test::slurp(plain_model() + "/model.safetensors"));
+    return fp8_refusal([&] { build_model(base_config(folder.path()), Weights::check); });
   };
   EXPECT_NE(with("\"num_bits\": 8", "\"num_bits\": 4").find("num_bits must be 8, is 4"), std::string::npos);
   EXPECT_NE(with("\"type\": \"float\"", "\"type\": \"int\"").find("type must be float"), std::string::npos);

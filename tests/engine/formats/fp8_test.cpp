@@ -23,11 +23,11 @@
 namespace ft {
 namespace {
 
-const std::filesystem::path kGolden = source_path("tests/golden/fp8");
+const std::filesystem::path kFp8Golden = source_path("tests/golden/fp8");
 
 template <class T>
-std::vector<T> stored(const std::string& file, const std::string& name) {
-  const SafetensorsFile from((kGolden / file).string());
+std::vector<T> golden(const std::string& file, const std::string& name) {
+  const SafetensorsFile from((kFp8Golden / file).string());
   const StoredTensor* t = from.find(name);
   EXPECT_NE(t, nullptr) << name;
   std::vector<T> values(static_cast<std::size_t>(t->numel));
@@ -35,20 +35,20 @@ std::vector<T> stored(const std::string& file, const std::string& name) {
   return values;
 }
 
-int code_of(float x) {
+int fp8_code_of(float x) {
   e4m3 code;
   from_float(code, x);
   return code.bits;
 }
 
-ReadElements reads(const std::vector<float>& x) {
+ReadElements reads_from(const std::vector<float>& x) {
   return [&x](const Tensor& to, std::int64_t first) {
     std::copy_n(x.data() + first, to.numel(), to.as<float>());
   };
 }
 
 TEST(Fp8, NumbersAreTorchs) {
-  const auto values = stored<float>("numbers.safetensors", "values");
+  const auto values = golden<float>("numbers.safetensors", "values");
   for (std::size_t i = 0; i < 256; ++i) {
     const e4m3 code{static_cast<std::uint8_t>(i)};
     EXPECT_EQ(is_nan(code), (i & 127) == 127);
@@ -56,19 +56,19 @@ TEST(Fp8, NumbersAreTorchs) {
     if (!is_nan(code)) {
       EXPECT_EQ(std::bit_cast<std::uint32_t>(to_float(code)), std::bit_cast<std::uint32_t>(values[i])) << i;
     }
-    EXPECT_EQ(code_of(to_float(code)), int(i));
+    EXPECT_EQ(fp8_code_of(to_float(code)), int(i));
   }
 }
 
 TEST(Fp8, RoundsAsTorch) {
-  const auto narrow = stored<std::uint8_t>("numbers.safetensors", "bf16");
+  const auto narrow = golden<std::uint8_t>("numbers.safetensors", "bf16");
   ASSERT_EQ(narrow.size(), 65536u);
   for (std::size_t i = 0; i < narrow.size(); ++i)
-    ASSERT_EQ(code_of(to_float(bf16{static_cast<std::uint16_t>(i)})), narrow[i]) << std::hex << i;
-  const auto bits = stored<std::int32_t>("numbers.safetensors", "f32.bits");
-  const auto codes = stored<std::uint8_t>("numbers.safetensors", "f32.codes");
+    ASSERT_EQ(fp8_code_of(to_float(bf16{static_cast<std::uint16_t>(i)})), narrow[i]) << std::hex << i;
+  const auto bits = golden<std::int32_t>("numbers.safetensors", "f32.bits");
+  const auto codes = golden<std::uint8_t>("numbers.safetensors", "f32.codes");
   for (std::size_t i = 0; i < bits.size(); ++i)
-    ASSERT_EQ(code_of(std::bit_cast<float>(bits[i])), codes[i]) << std::bit_cast<float>(bits[i]);
+    ASSERT_EQ(fp8_code_of(std::bit_cast<float>(bits[i])), codes[i]) << std::bit_cast<float>(bits[i]);
 }
 
 // An independent definition: the nearest of all numbers, and of two the one whose code is even.
@@ -83,7 +83,7 @@ TEST(Fp8, RoundsToTheNearest) {
       };
       if (far(c) < far(best) || (far(c) == far(best) && c % 2 == 0)) best = c;
     }
-    ASSERT_EQ(code_of(x), best | (std::signbit(x) ? 128 : 0)) << x;
+    ASSERT_EQ(fp8_code_of(x), best | (std::signbit(x) ? 128 : 0)) << x;
   }
 }
 
@@ -102,10 +102,10 @@ TEST(Fp8, ScalesOfEdges) {
 }
 
 TEST(Fp8, RowsAreTorchs) {
-  const auto w = stored<float>("matrix.safetensors", "w");
-  const Fp8Data q = quantize_fp8(12, 200, DType::f32, kFp8Channels, reads(w));
-  EXPECT_EQ(q.scales, stored<float>("matrix.safetensors", "scales"));
-  EXPECT_EQ(q.codes, stored<std::uint8_t>("matrix.safetensors", "codes"));
+  const auto w = golden<float>("matrix.safetensors", "w");
+  const Fp8Data q = quantize_fp8(12, 200, DType::f32, kFp8Channels, reads_from(w));
+  EXPECT_EQ(q.scales, golden<float>("matrix.safetensors", "scales"));
+  EXPECT_EQ(q.codes, golden<std::uint8_t>("matrix.safetensors", "codes"));
 }
 
 // Matrices of all sizes around a tile's and a thread's, on every target.
@@ -122,7 +122,7 @@ TEST(Fp8, MatricesHaveTheCodesOfTheFormula) {
         w[i] = to_uniform(Random{5}.at(i)[0]) - 0.5f;
         if (i % 7 == 0) w[i] *= 1e-6f;
       }
-      const Fp8Data q = quantize_fp8(rows, cols, DType::f32, scheme, reads(w));
+      const Fp8Data q = quantize_fp8(rows, cols, DType::f32, scheme, reads_from(w));
       std::vector<float> dense(w.size()), part(static_cast<std::size_t>(std::min<std::int64_t>(cols, 33)));
       dequantize(dense, q);
       dequantize(part, q, rows * cols - std::ssize(part));
@@ -150,7 +150,7 @@ TEST(Fp8, MatricesHaveTheCodesOfTheFormula) {
 }
 
 TEST(Fp8, EveryTargetMakesTheSameCodes) {
-  const auto x = stored<float>("matrix.safetensors", "w");
+  const auto x = golden<float>("matrix.safetensors", "w");
   std::vector<std::vector<std::uint8_t>> codes;
   std::vector<float> scales;
   for (const cpu::Target t : cpu::usable_targets()) {
@@ -169,10 +169,10 @@ TEST(Fp8, EveryTargetMakesTheSameCodes) {
 
 TEST(Fp8, NumbersThatAreNotFiniteAreRefused) {
   const std::vector<float> w = {1, INFINITY};
-  EXPECT_THROW(quantize_fp8(1, 2, DType::f32, kFp8Channels, reads(w)), InternalError);
+  EXPECT_THROW(quantize_fp8(1, 2, DType::f32, kFp8Channels, reads_from(w)), InternalError);
 }
 
-std::vector<float> values(const WeightSource& source, const std::string& name) {
+std::vector<float> values_in(const WeightSource& source, const std::string& name) {
   std::int64_t n = 1;
   for (const auto d : source.info(name).shape) n *= d;
   std::vector<float> all(static_cast<std::size_t>(n));
@@ -184,7 +184,7 @@ TEST(Fp8Folder, ThePublicFormsAreTheDenseModel) {
   for (const auto& [form, scheme] :
        {std::pair{"block", kFp8Blocks}, {"channel", kFp8Channels}, {"tensor", kFp8Tensor}}) {
     SCOPED_TRACE(form);
-    const auto opened = open_model_folder((kGolden / form).string());
+    const auto opened = open_model_folder((kFp8Golden / form).string());
     const auto* folder = dynamic_cast<const Fp8Folder*>(opened.get());
     ASSERT_NE(folder, nullptr);
     int count = 0;
@@ -203,7 +203,7 @@ TEST(Fp8Folder, ThePublicFormsAreTheDenseModel) {
         from_float(rounded, v);
         v = to_float(rounded);
       }
-      EXPECT_EQ(values(*folder, name), dense);
+      EXPECT_EQ(values_in(*folder, name), dense);
     }
     EXPECT_EQ(count, 7);
   }
@@ -239,7 +239,7 @@ struct OneWeight {
     write(folder);
     return test::error_of([&] {
       const auto opened = open_model_folder(folder.path());
-      values(*opened, "w.weight");
+      values_in(*opened, "w.weight");
     });
   }
 };
@@ -251,7 +251,7 @@ TEST(Fp8Folder, ReadsOneScaleRowsAndBlocks) {
     const auto opened = open_model_folder(folder.path());
     EXPECT_EQ(opened->names(), std::vector<std::string>{"w.weight"});
     EXPECT_FALSE(opened->has("w.weight_scale"));
-    EXPECT_EQ(values(*opened, "w.weight"), std::vector<float>(130 * 140, 0.5f));
+    EXPECT_EQ(values_in(*opened, "w.weight"), std::vector<float>(130 * 140, 0.5f));
     EXPECT_TRUE(opened->find_stored("w.weight", DType::u8, 130 * 140));
   }
 }
@@ -271,8 +271,8 @@ TEST(Fp8Folder, RefusesOtherParts) {
 
 TEST(Fp8Folder, IsWrittenInCompressedTensorsForm) {
   test::TempFolder folder;
-  const auto w = stored<float>("matrix.safetensors", "w");
-  Fp8Data q = quantize_fp8(12, 200, DType::f32, kFp8Channels, reads(w));
+  const auto w = golden<float>("matrix.safetensors", "w");
+  Fp8Data q = quantize_fp8(12, 200, DType::f32, kFp8Channels, reads_from(w));
   write_safetensors(folder.path() + "/model.safetensors", fp8_specs("a.weight", {12, 200}), {});
   {
     SafetensorsFiller files(folder.path());
