@@ -37,7 +37,7 @@ std::int64_t elements(const StoredTensor& t, const WeightSource* quantized) {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-const char* name_of(const Fp8Scheme& s) {
+const char* scales_name(const Fp8Scheme& s) {
   return s == kFp8Channels ? "channel" : s == kFp8Blocks ? "block" : "tensor";
 }
 
@@ -156,7 +156,7 @@ Json inspect_model(const std::string& folder) {
     add_tensors(out, files, &fp8);
     for (const std::string& name : fp8.names())
       if (const StoredFp8* s = fp8.find(name)) {
-        out["quantization"] = {{"quant_type", "fp8"}, {"scales", name_of(s->scheme)}};
+        out["quantization"] = {{"quant_type", "fp8"}, {"scales", scales_name(s->scheme)}};
         break;
       }
     return out;
