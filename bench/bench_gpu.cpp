@@ -146,8 +146,8 @@ class Bench {
     in_fp8.tb = Trans::no;
     row("dh Wup, frozen fp8", y, {in_fp8});
   }
-  // Each product quantizes rows. A product with 16 outputs shows the time for that, and one of 16 rows the time
-  // for the transposition of Wup. Codes are those of normal numbers, and scales are 1.
+  // Each product quantizes rows. A product with 16 outputs shows the time for that, and one of 16 rows the
+  // time for the transposition of Wup. Codes are those of normal numbers, and scales are 1.
   void products_in_fp8() {
     if (cuda::gpu_of(*ops_).capability() != 9) return;
     const Tensor x = activations(kRows, kWidth), y = activations(kRows, kWidth),

@@ -1,6 +1,7 @@
-// Products with rows in FP8 (Term::fp8_rows) on the CPU: the reference of quant/fp8_rows.h. Rows are quantized
-// and decoded to f32, and multiplied with the matrix, decoded to f32 too. Other terms and c are added in f32, and
-// the result is rounded once. It shows a recipe's numbers; it is not faster than products in bf16.
+// Products with rows in FP8 (Term::fp8_rows) on the CPU: the reference of quant/fp8_rows.h. Rows are
+// quantized and decoded to f32, and multiplied with the matrix, decoded to f32 too. Other terms and c are
+// added in f32, and the result is rounded once. It shows a recipe's numbers; it is not faster than products
+// in bf16.
 #pragma once
 #include "engine/core/arena.h"
 #include "engine/cpu/products.h"

@@ -44,8 +44,8 @@ struct CudaWorkspace {
 };
 
 // Throws UserError (hardware) if there is no such device, this build has no CUDA, or cuDNN or products in FP8
-// are requested but missing. gemm_tuning: path of the file of training.gemm_tuning (gemm_file.h), whose errors it also throws;
-// empty: none.
+// are requested but missing. gemm_tuning: path of the file of training.gemm_tuning (gemm_file.h), whose
+// errors it also throws; empty: none.
 std::unique_ptr<Ops> make_cuda_ops(int index, const CudaWorkspace& = {}, const std::string& gemm_tuning = {});
 
 // Loads NVIDIA's libraries from `folder` or a folder below it, such as a Python environment, instead of the

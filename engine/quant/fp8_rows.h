@@ -1,13 +1,13 @@
-// Rows of a product's left operand in FP8 (e4m3, fp8.h), quantized when the product runs. The CPU and CUDA use
-// the same formulas, and get the same codes. Rowwise scales and the frozen matrix without a gradient are
+// Rows of a product's left operand in FP8 (e4m3, fp8.h), quantized when the product runs. The CPU and CUDA
+// use the same formulas, and get the same codes. Rowwise scales and the frozen matrix without a gradient are
 // torchao's recipe rowwise_with_gw_hp; the folding of the matrix's scales into dy is ft's.
 //
 // y (m, n) = x (m, k) W^T with W (n, k) in FP8 and a scale w_j for each row of W, an output channel:
 //   amax_i = the largest |x_ik| of row i, NaN apart;  s_i = fp8_scale(amax_i)
 //   q_ik   = e4m3(x_ik * (1 / s_i)), rounded to the nearest, ties to even, and saturated
 //   y_ij   = s_i w_j sum over k of q_ik value(W_jk)
-// dx (m, k) = dy (m, n) W: the scales of W belong to the dimension that is summed, so they are multiplied into
-// dy first, and W's codes have the scale 1:
+// dx (m, k) = dy (m, n) W: the scales of W belong to the dimension that is summed. They are multiplied into
+// dy first, and the codes of W have the scale 1:
 //   v_ij   = dy_ij w_j, in f32;  s_i and q_ij of v as above
 //   dx_ik  = s_i sum over j of q_ij value(W_jk)
 // A row with a NaN or an infinity becomes NaN in y and dx. A row of zeros has the scale 1.

@@ -60,7 +60,7 @@ bool is_algorithm(const cublasLtMatmulAlgo_t& a) {
 }
 const LtAlgorithm& about(const cublasLtMatmulAlgo_t& a) { return cuda_on_cpu::lt_algorithms()[number_of(a)]; }
 
-// Returns true if Hopper has a product in FP8 for these operands, which fit: with a scale for each row of both,
+// Returns true if Hopper has a product in FP8 for these operands, which fit: a scale for each row of both,
 // A transposed and B not, sizes and distances in multiples of 16. The number of B's columns is free.
 bool is_fp8_product(const CublasLtDesc& desc, const CublasLtLayout& a, const CublasLtLayout& b,
                     const CublasLtLayout& d) {

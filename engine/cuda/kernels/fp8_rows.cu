@@ -1,7 +1,6 @@
 // Quantizes rows to FP8, one block for each row, which it reads once, and transposes matrices of bytes.
 #include "engine/cuda/kernels/fp8_rows.h"
 
-#include "engine/cuda/kernels/e4m3.cuh"
 #include "engine/cuda/kernels/kept_row.cuh"
 #include "engine/quant/fp8_rows.h"
 
@@ -71,9 +70,9 @@ __global__ void __launch_bounds__(kRowThreads) quantize(Call c) {
   }
 }
 
-// ---- transposition: tiles of 128 x 128 bytes. A thread reads 16 columns of four rows and writes each column's
-// four bytes to shared memory as a word. There a line has the 32 words of a column, rotated by four for each 16
-// columns, so that neither the writes nor the 16-byte reads of a warp meet in a bank.
+// ---- transposition: tiles of 128 x 128 bytes. A thread reads 16 columns of four rows and writes each
+// column's four bytes to shared memory as a word. There a line has the 32 words of a column, rotated by
+// four for each 16 columns, so that neither the writes nor the 16-byte reads of a warp meet in a bank.
 constexpr int kTile = 128, kThreads = 256, kWords = kTile / 4;
 
 struct Tile {

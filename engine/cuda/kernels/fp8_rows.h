@@ -17,8 +17,8 @@ struct Fp8Rows {
 };
 void quantize_rows(cudaStream_t, const Fp8Rows&);
 
-// to (cols, rows) = the transpose of from (rows, cols), both dense bytes at multiples of 16. rows and cols are
-// multiples of 16.
+// to (cols, rows) = the transpose of from (rows, cols), both dense bytes at multiples of 16. rows and cols
+// are multiples of 16.
 void transpose_bytes(cudaStream_t, std::uint8_t* to, const std::uint8_t* from, std::int64_t rows,
                      std::int64_t cols);
 

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include "engine/core/dtype.h"
+#include "engine/quant/fp8.h"
 
 namespace ft::cuda {
 
@@ -32,6 +33,9 @@ namespace ft::cuda {
 // instruction without branches, with the same results except for the bits of a NaN. pair_of: rounds two
 // numbers to the type; in f16, numbers that are too large become infinite. power_of_2: correct to two units
 // in the last place; denormal results become 0.
+//
+// e4m3_pair: codes of two numbers in FP8, the first in the low byte, as from_float of quant/fp8.h rounds
+// them, except for the sign of a NaN. Compute capability 8.9 and later.
 template <class T>
 __device__ inline float widened(T v) {
   return to_float(v);
@@ -77,6 +81,11 @@ __device__ inline float power_of_2(float x) {
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
+__device__ inline unsigned e4m3_pair(float low, float high) {
+  unsigned short codes;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(codes) : "f"(high), "f"(low));
+  return codes;
+}
 __device__ inline unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
@@ -121,6 +130,12 @@ unsigned pair_of(T type, float low, float high) {
   return cuda_on_cpu::pair_of(type, low, high);
 }
 inline float power_of_2(float x) { return std::exp2(x); }
+inline unsigned e4m3_pair(float low, float high) {
+  e4m3 first, second;
+  from_float(first, low);
+  from_float(second, high);
+  return first.bits | unsigned{second.bits} << 8;
+}
 inline unsigned shared_address(const void* p) {
   return static_cast<unsigned>(static_cast<const unsigned char*>(p) - block_memory);
 }

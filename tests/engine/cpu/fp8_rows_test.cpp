@@ -1,5 +1,5 @@
-// Products with rows in FP8 on the CPU, the reference for GPUs: against the definition in double, at edges, in
-// parts of rows, and with planted faults.
+// Products with rows in FP8 on the CPU, the reference for GPUs: against the definition in double, at edges,
+// in parts of rows, and with planted faults.
 #include "engine/cpu/fp8_rows.h"
 
 #include <gtest/gtest.h>

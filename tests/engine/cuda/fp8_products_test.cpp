@@ -23,8 +23,8 @@ class CudaFp8Products : public testing::Test {
   }
   void TearDown() override { set_capability(8); }
 
-  // Computes y on the GPU in every order of threads, which must not matter, with this much room; 0: as much as
-  // is planned.
+  // Computes y on the GPU in every order of threads, which must not matter, with this much room; 0: as
+  // planned.
   static std::vector<double> compute(Fp8Product& p, std::int64_t room = 0) {
     std::vector<Matrix> results;
     for (int order = 0; order < kOrders; ++order) {
@@ -43,7 +43,7 @@ class CudaFp8Products : public testing::Test {
     set_order(0);
     return results.front().values();
   }
-  // Squared error that rounding to the result's type may give: y is rounded once for each term, and c. Sums of
+  // Squared error that rounding to the type of y may give: y is rounded once for each term, and c. Sums of
   // the forward pass have at least 14 bits.
   static double tolerance(DType type) { return type == DType::bf16 ? 3e-5 : 1e-6; }
 };
