@@ -144,5 +144,19 @@ TEST_F(CudaFp8Products, AreRefusedForOtherSizes) {
   }
 }
 
+TEST(CudaFp8Refusal, OtherGpusThanHopperHaveNoSuchProducts) {
+  set_capability(8);
+  if (gpu_of(*make_cuda_ops(0, kSmall)).capability() == 9) GTEST_SKIP() << "this GPU has them";
+  CudaWorkspace workspace = kSmall;
+  workspace.fp8_rows = true;
+  try {
+    make_cuda_ops(0, workspace);
+    ADD_FAILURE() << "not refused";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code, Exit::hardware);
+    EXPECT_NE(std::string(e.what()).find("need a GPU of compute capability 9.0 (Hopper)"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace ft::cuda
