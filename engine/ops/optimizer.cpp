@@ -21,6 +21,12 @@ void check_step(const char* wrong, const Tensor& master, std::initializer_list<T
   for (const Tensor& t : others) require(is_vector_if_there(t, n, DType::f32), wrong);
 }
 
+void check_value(const Tensor& value, const Tensor& master) {
+  require(!value || ((value.dtype == DType::bf16 || value.dtype == DType::f16) &&
+                     is_vector(value, master.numel(), value.dtype)),
+          "step: value is not dense bf16 or f16 of the master's size");
+}
+
 void check_coded(const char* wrong, std::int64_t n, std::initializer_list<Tensor> codes,
                  std::initializer_list<Tensor> largest) {
   for (const Tensor& t : codes) require(is_vector(t, n, DType::u8), wrong);
@@ -33,6 +39,7 @@ void Sum::check() const { check_sum(y, x); }
 void SumSquares::check() const { check_sum(y, x); }
 
 void AdamW::check() const {
+  check_value(value, master);
   const char* const wrong = "adamw: master, m, v and grad are not dense f32 of one size";
   check_step(wrong, master, {grad});
   if (m_largest)
@@ -56,6 +63,7 @@ steps::AdamW AdamW::scalars() const {
 }
 
 void Lion::check() const {
+  check_value(value, master);
   const char* const wrong = "lion: master, m and grad are not dense f32 of one size";
   check_step(wrong, master, {grad});
   if (m_largest)
@@ -75,6 +83,7 @@ steps::Lion Lion::scalars() const {
 }
 
 void AdEMAMix::check() const {
+  check_value(value, master);
   const char* const wrong = "ademamix: master, m, slow, v and grad are not dense f32 of one size";
   check_step(wrong, master, {grad});
   if (m_largest)
@@ -101,6 +110,7 @@ steps::AdEMAMix AdEMAMix::scalars() const {
 }
 
 void Sgd::check() const {
+  check_value(value, master);
   check_step("sgd: master, buffer and grad are not dense f32 of one size", master, {buffer, grad});
   require(buffer || momentum == 0, "sgd: momentum without a buffer");
   require(step >= 1, "sgd: steps count from 1");
@@ -117,6 +127,7 @@ steps::Momentum Sgd::with_momentum() const {
 }
 
 void Adagrad::check() const {
+  check_value(value, master);
   check_step("adagrad: master, sum and grad are not dense f32 of one size", master, {sum, grad});
   require(sum && step >= 1, "adagrad: steps count from 1 and need a sum");
 }
@@ -128,6 +139,7 @@ steps::Adagrad Adagrad::scalars() const {
 }
 
 void RmsProp::check() const {
+  check_value(value, master);
   check_step("rmsprop: master, square, mean, buffer and grad are not dense f32 of one size", master,
              {square, mean, buffer, grad});
   require(bool(square), "rmsprop: no square");

@@ -1,8 +1,10 @@
-// Sums for the gradient's norm, and the steps of optimizers. All tensors are dense f32.
+// Sums for the gradient's norm, and the steps of optimizers. All tensors are dense; values and codes are
+// narrow, the others f32.
 //
-// A step changes `master` and the states in place. It first multiplies the gradient by grad_scale, the
-// clipping coefficient. Scalars are combined in f64, as in torch (1 - beta2 of an f32 beta2 would be wrong in
-// the fifth digit), and applied in f32; the formulas are in steps.h.
+// A step changes `master` and the states in place, and writes the new master to `value` too, if that is
+// there, rounded to its type (bf16 or f16). It first multiplies the gradient by grad_scale, the clipping
+// coefficient. Scalars are combined in f64, as in torch (1 - beta2 of an f32 beta2 would be wrong in the
+// fifth digit), and applied in f32; the formulas are in steps.h.
 //
 // States may be kept in 8 bits, as in bitsandbytes: codes (u8) of a map (core/dynamic_map.h), and for each
 // block of kCodedBlock codes the largest magnitude (f32), which multiplies the map's values. The step
@@ -48,6 +50,7 @@ struct SumSquares {
 struct AdamW {
   static constexpr const char* kName = "adamw";
   InOut master;
+  Out value = Tensor{};
   InOut m, v;
   InOut m_largest = Tensor{}, v_largest = Tensor{};
   In grad;
@@ -60,6 +63,7 @@ struct AdamW {
   steps::AdamW scalars() const;
   void operands(auto&& visit) const {
     visit("master", master);
+    visit("value", value);
     visit("m", m);
     visit("v", v);
     visit("m_largest", m_largest);
@@ -73,6 +77,7 @@ struct AdamW {
 struct Lion {
   static constexpr const char* kName = "lion";
   InOut master;
+  Out value = Tensor{};
   InOut m;
   InOut m_largest = Tensor{};
   In grad;
@@ -83,6 +88,7 @@ struct Lion {
   steps::Lion scalars() const;
   void operands(auto&& visit) const {
     visit("master", master);
+    visit("value", value);
     visit("m", m);
     visit("m_largest", m_largest);
     visit("grad", grad);
@@ -95,6 +101,7 @@ struct Lion {
 struct AdEMAMix {
   static constexpr const char* kName = "ademamix";
   InOut master;
+  Out value = Tensor{};
   InOut m, slow, v;
   InOut m_largest = Tensor{}, slow_largest = Tensor{}, v_largest = Tensor{};
   In grad;
@@ -106,6 +113,7 @@ struct AdEMAMix {
   steps::AdEMAMix scalars() const;
   void operands(auto&& visit) const {
     visit("master", master);
+    visit("value", value);
     visit("m", m);
     visit("slow", slow);
     visit("v", v);
@@ -120,6 +128,7 @@ struct AdEMAMix {
 struct Sgd {
   static constexpr const char* kName = "sgd";
   InOut master;
+  Out value = Tensor{};
   InOut buffer = Tensor{};
   In grad;
   double lr, decay;
@@ -133,6 +142,7 @@ struct Sgd {
   steps::Momentum with_momentum() const;
   void operands(auto&& visit) const {
     visit("master", master);
+    visit("value", value);
     visit("buffer", buffer);
     visit("grad", grad);
   }
@@ -142,6 +152,7 @@ struct Sgd {
 struct Adagrad {
   static constexpr const char* kName = "adagrad";
   InOut master;
+  Out value = Tensor{};
   InOut sum;
   In grad;
   double lr, lr_decay, eps, decay;
@@ -152,6 +163,7 @@ struct Adagrad {
   steps::Adagrad scalars() const;
   void operands(auto&& visit) const {
     visit("master", master);
+    visit("value", value);
     visit("sum", sum);
     visit("grad", grad);
   }
@@ -162,6 +174,7 @@ struct Adagrad {
 struct RmsProp {
   static constexpr const char* kName = "rmsprop";
   InOut master;
+  Out value = Tensor{};
   InOut square;
   InOut mean = Tensor{}, buffer = Tensor{};
   In grad;
@@ -172,6 +185,7 @@ struct RmsProp {
   steps::RmsPropScalars scalars() const;
   void operands(auto&& visit) const {
     visit("master", master);
+    visit("value", value);
     visit("square", square);
     visit("mean", mean);
     visit("buffer", buffer);

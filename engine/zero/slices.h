@@ -15,6 +15,9 @@ class Ops;
 struct FlatSlice {
   Tensor master, grad;         // f32
   std::vector<Tensor> states;  // as declared: of their dtype, with one element per block
+  // The master rounded to bf16 or f16, which computations read. Empty: the master is the value itself, or
+  // this pass over masters does not change it.
+  Tensor value = {};
 };
 
 // A FlatSlice of one parameter: `count` elements from element `first`. A parameter may have several, in

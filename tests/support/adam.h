@@ -8,6 +8,7 @@ namespace ft {
 // `piece`: a Slice or a FlatRun.
 inline void adam_step(Ops& ops, const auto& piece, double scale, int step) {
   ops.run(op::AdamW{.master = piece.master,
+                    .value = piece.value,
                     .m = piece.states[0],
                     .v = piece.states[1],
                     .grad = piece.grad,

@@ -80,8 +80,9 @@ class CodedState {
 
 // Calls f(x, gradient) on vectors of the master and the states, which it changes, and of grad.
 template <std::size_t N, class F>
-void step_each_block(const Tensor& master, const CodedState (&states)[N], const Tensor& grad, Team& team,
-                     const F& f) {
+void step_each_block(const Tensor& master, const Tensor& value, const CodedState (&states)[N],
+                     const Tensor& grad, Team& team, const F& f) {
+  const RoundedTo rounded(value);
   auto* p = data_of<float>(master);
   const auto* g = data_of<const float>(grad);
   const auto step = [&](i64 first, i64 n) {
@@ -97,6 +98,7 @@ void step_each_block(const Tensor& master, const CodedState (&states)[N], const 
       for (std::size_t k = 0; k < N; ++k) x[k + 1] = part.load(decoded[k] + i);
       f(x, part.load(g + first + i));
       part.store(p + first + i, x[0]);
+      rounded.put(part, first + i, x[0]);
       for (std::size_t k = 0; k < N; ++k) {
         part.store(decoded[k] + i, x[k + 1]);
         most[k] = max(most[k], abs(x[k + 1]));

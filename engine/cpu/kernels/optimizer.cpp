@@ -42,50 +42,51 @@ void compute(const op::SumSquares& op, Team& team) {
 
 void compute(const op::AdamW& op, Team& team) {
   if (op.m_largest)
-    step_each_block(op.master, {{op.m, op.m_largest, true}, {op.v, op.v_largest, false}}, op.grad, team,
-                    op.scalars());
+    step_each_block(op.master, op.value, {{op.m, op.m_largest, true}, {op.v, op.v_largest, false}}, op.grad,
+                    team, op.scalars());
   else
-    step_each({op.master, op.m, op.v}, op.grad, team, op.scalars());
+    step_each({op.master, op.m, op.v}, op.value, op.grad, team, op.scalars());
 }
 
 void compute(const op::Lion& op, Team& team) {
   if (op.m_largest)
-    step_each_block(op.master, {{op.m, op.m_largest, true}}, op.grad, team, op.scalars());
+    step_each_block(op.master, op.value, {{op.m, op.m_largest, true}}, op.grad, team, op.scalars());
   else
-    step_each({op.master, op.m}, op.grad, team, op.scalars());
+    step_each({op.master, op.m}, op.value, op.grad, team, op.scalars());
 }
 
 void compute(const op::AdEMAMix& op, Team& team) {
   if (op.m_largest)
     step_each_block(
-        op.master,
+        op.master, op.value,
         {{op.m, op.m_largest, true}, {op.slow, op.slow_largest, true}, {op.v, op.v_largest, false}}, op.grad,
         team, op.scalars());
   else
-    step_each({op.master, op.m, op.slow, op.v}, op.grad, team, op.scalars());
+    step_each({op.master, op.m, op.slow, op.v}, op.value, op.grad, team, op.scalars());
 }
 
 void compute(const op::Sgd& op, Team& team) {
   if (op.buffer)
-    step_each({op.master, op.buffer}, op.grad, team, op.with_momentum());
+    step_each({op.master, op.buffer}, op.value, op.grad, team, op.with_momentum());
   else
-    step_each({op.master}, op.grad, team, op.scalars());
+    step_each({op.master}, op.value, op.grad, team, op.scalars());
 }
 
 void compute(const op::Adagrad& op, Team& team) {
-  step_each({op.master, op.sum}, op.grad, team, op.scalars());
+  step_each({op.master, op.sum}, op.value, op.grad, team, op.scalars());
 }
 
 void compute(const op::RmsProp& op, Team& team) {
   const steps::RmsPropScalars how = op.scalars();
   if (op.mean && op.buffer)
-    step_each({op.master, op.square, op.mean, op.buffer}, op.grad, team, steps::RmsProp<true, true>{how});
+    step_each({op.master, op.square, op.mean, op.buffer}, op.value, op.grad, team,
+              steps::RmsProp<true, true>{how});
   else if (op.mean)
-    step_each({op.master, op.square, op.mean}, op.grad, team, steps::RmsProp<true, false>{how});
+    step_each({op.master, op.square, op.mean}, op.value, op.grad, team, steps::RmsProp<true, false>{how});
   else if (op.buffer)
-    step_each({op.master, op.square, op.buffer}, op.grad, team, steps::RmsProp<false, true>{how});
+    step_each({op.master, op.square, op.buffer}, op.value, op.grad, team, steps::RmsProp<false, true>{how});
   else
-    step_each({op.master, op.square}, op.grad, team, steps::RmsProp<false, false>{how});
+    step_each({op.master, op.square}, op.value, op.grad, team, steps::RmsProp<false, false>{how});
 }
 
 void compute(const op::FirstMoment& op, Team& team) {
@@ -115,6 +116,6 @@ void compute(const op::PlainAdam& op, Team& team) {
   });
 }
 
-void compute(const op::Average& op, Team& team) { step_each({op.mean}, op.x, team, op.scalars()); }
+void compute(const op::Average& op, Team& team) { step_each({op.mean}, {}, op.x, team, op.scalars()); }
 
 }  // namespace ft::cpu::FT_TARGET

@@ -54,11 +54,11 @@ void compute(const op::FactoredUpdate& op, Team& team) {
 }
 
 void compute(const op::RootUpdate& op, Team& team) {
-  step_each({op.v, op.grad}, op.grad, team, op.scalars());
+  step_each({op.v, op.grad}, {}, op.grad, team, op.scalars());
 }
 
 void compute(const op::MuonMomentum& op, Team& team) {
-  step_each({op.m, op.grad}, op.grad, team, op.scalars());
+  step_each({op.m, op.grad}, {}, op.grad, team, op.scalars());
 }
 
 void compute(const op::Scale& op, Team& team) {

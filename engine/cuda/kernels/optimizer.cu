@@ -82,7 +82,7 @@ __device__ inline void store_codes(std::uint8_t* p, const int (&codes)[kPack], P
 // A step with states in 8 bits: a warp has a coded block, a lane a pack of it.
 template <int N, class F>
 __global__ void __launch_bounds__(kThreads)
-    step_block(float* master, Coded<N> states, const float* grad, i64 n, bool wide, F f) {
+    step_block(float* master, RoundedTo value, Coded<N> states, const float* grad, i64 n, bool wide, F f) {
   static_assert(op::kCodedBlock == 32 * kPack);
   auto& shared = shared_memory<CodedShared<N>>();
   for (int k = 0; k < N; ++k) shared.states[k].make(states.maps[k]);
@@ -106,6 +106,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int k = 0; k <= N; ++k) x[k][j] = j < pack.count ? all[k] : 0;
     }
     store(master + i, x[0], pack);
+    value.put(i, x[0], pack);
     for (int k = 0; k < N; ++k) {
       float largest = fabsf(x[k + 1][0]);
       for (const float e : x[k + 1]) largest = fmaxf(largest, fabsf(e));
@@ -126,12 +127,12 @@ struct CodedState {
 };
 
 template <int N, class F>
-void step_each_block(const char* what, const Tensor& master, const CodedState (&all)[N], const Tensor& grad,
-                     const Queue& queue, const F& f) {
+void step_each_block(const char* what, const Tensor& master, const Tensor& value, const CodedState (&all)[N],
+                     const Tensor& grad, const Queue& queue, const F& f) {
   const i64 n = grad.numel();
   if (n == 0) return;
   Coded<N> states;
-  bool every = wide({row_of(master), row_of(grad)});
+  bool every = wide({row_of(master), row_of(value), row_of(grad)});
   for (int k = 0; k < N; ++k) {
     states.codes[k] = data_of<std::uint8_t>(all[k].codes);
     states.largest[k] = data_of<float>(all[k].largest);
@@ -143,7 +144,8 @@ void step_each_block(const char* what, const Tensor& master, const CodedState (&
   launch(
       what,
       {queue.stream, dim3(at_most(ceil_div(n, kThreads * kPack), kBlocks)), kThreads, sizeof(CodedShared<N>)},
-      step_block<N, F>, data_of<float>(master), states, data_of<const float>(grad), n, every, f);
+      step_block<N, F>, data_of<float>(master), rounded_to(value), states, data_of<const float>(grad), n,
+      every, f);
 }
 
 struct Moment {
@@ -187,52 +189,55 @@ void compute(const op::SumSquares& op, const Queue& queue) { add_up<true>(op.y, 
 
 void compute(const op::AdamW& op, const Queue& queue) {
   if (op.m_largest)
-    step_each_block("adamw in 8 bits", op.master, {{op.m, op.m_largest, true}, {op.v, op.v_largest, false}},
-                    op.grad, queue, op.scalars());
+    step_each_block("adamw in 8 bits", op.master, op.value,
+                    {{op.m, op.m_largest, true}, {op.v, op.v_largest, false}}, op.grad, queue, op.scalars());
   else
-    step_each("adamw", {op.master, op.m, op.v}, op.grad, queue, op.scalars());
+    step_each("adamw", {op.master, op.m, op.v}, op.value, op.grad, queue, op.scalars());
 }
 
 void compute(const op::Lion& op, const Queue& queue) {
   if (op.m_largest)
-    step_each_block("lion in 8 bits", op.master, {{op.m, op.m_largest, true}}, op.grad, queue, op.scalars());
+    step_each_block("lion in 8 bits", op.master, op.value, {{op.m, op.m_largest, true}}, op.grad, queue,
+                    op.scalars());
   else
-    step_each("lion", {op.master, op.m}, op.grad, queue, op.scalars());
+    step_each("lion", {op.master, op.m}, op.value, op.grad, queue, op.scalars());
 }
 
 void compute(const op::AdEMAMix& op, const Queue& queue) {
   if (op.m_largest)
     step_each_block(
-        "ademamix in 8 bits", op.master,
+        "ademamix in 8 bits", op.master, op.value,
         {{op.m, op.m_largest, true}, {op.slow, op.slow_largest, true}, {op.v, op.v_largest, false}}, op.grad,
         queue, op.scalars());
   else
-    step_each("ademamix", {op.master, op.m, op.slow, op.v}, op.grad, queue, op.scalars());
+    step_each("ademamix", {op.master, op.m, op.slow, op.v}, op.value, op.grad, queue, op.scalars());
 }
 
 void compute(const op::Sgd& op, const Queue& queue) {
   if (op.buffer)
-    step_each("sgd", {op.master, op.buffer}, op.grad, queue, op.with_momentum());
+    step_each("sgd", {op.master, op.buffer}, op.value, op.grad, queue, op.with_momentum());
   else
-    step_each("sgd", {op.master}, op.grad, queue, op.scalars());
+    step_each("sgd", {op.master}, op.value, op.grad, queue, op.scalars());
 }
 
 void compute(const op::Adagrad& op, const Queue& queue) {
-  step_each("adagrad", {op.master, op.sum}, op.grad, queue, op.scalars());
+  step_each("adagrad", {op.master, op.sum}, op.value, op.grad, queue, op.scalars());
 }
 
 void compute(const op::RmsProp& op, const Queue& queue) {
   const steps::RmsPropScalars how = op.scalars();
   const char* const what = "rmsprop";
   if (op.mean && op.buffer)
-    step_each(what, {op.master, op.square, op.mean, op.buffer}, op.grad, queue,
+    step_each(what, {op.master, op.square, op.mean, op.buffer}, op.value, op.grad, queue,
               steps::RmsProp<true, true>{how});
   else if (op.mean)
-    step_each(what, {op.master, op.square, op.mean}, op.grad, queue, steps::RmsProp<true, false>{how});
+    step_each(what, {op.master, op.square, op.mean}, op.value, op.grad, queue,
+              steps::RmsProp<true, false>{how});
   else if (op.buffer)
-    step_each(what, {op.master, op.square, op.buffer}, op.grad, queue, steps::RmsProp<false, true>{how});
+    step_each(what, {op.master, op.square, op.buffer}, op.value, op.grad, queue,
+              steps::RmsProp<false, true>{how});
   else
-    step_each(what, {op.master, op.square}, op.grad, queue, steps::RmsProp<false, false>{how});
+    step_each(what, {op.master, op.square}, op.value, op.grad, queue, steps::RmsProp<false, false>{how});
 }
 
 void compute(const op::FirstMoment& op, const Queue& queue) {
@@ -249,7 +254,7 @@ void compute(const op::PlainAdam& op, const Queue& queue) {
 }
 
 void compute(const op::Average& op, const Queue& queue) {
-  step_each("average", {op.mean}, op.x, queue, op.scalars());
+  step_each("average", {op.mean}, {}, op.x, queue, op.scalars());
 }
 
 }  // namespace ft::cuda

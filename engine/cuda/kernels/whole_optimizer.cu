@@ -135,11 +135,11 @@ void compute(const op::FactoredUpdate& op, const Queue& queue) {
 }
 
 void compute(const op::RootUpdate& op, const Queue& queue) {
-  step_each("root_update", {op.v, op.grad}, op.grad, queue, op.scalars());
+  step_each("root_update", {op.v, op.grad}, {}, op.grad, queue, op.scalars());
 }
 
 void compute(const op::MuonMomentum& op, const Queue& queue) {
-  step_each("muon_momentum", {op.m, op.grad}, op.grad, queue, op.scalars());
+  step_each("muon_momentum", {op.m, op.grad}, {}, op.grad, queue, op.scalars());
 }
 
 void compute(const op::Scale& op, const Queue& queue) {

@@ -25,6 +25,7 @@ class AdagradOptimizer final : public Optimizer {
   std::span<const StateSpec> states(const Parameter&) const override { return kStates; }
   void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
     ops.run(op::Adagrad{.master = r.master,
+                        .value = r.value,
                         .sum = r.states[0],
                         .grad = r.grad,
                         .lr = s.rate,

@@ -26,6 +26,7 @@ class AdamWOptimizer final : public Optimizer {
     const Betas betas = s.betas.value_or(betas_);
     const bool coded = r.states.size() == kCoded.size();
     ops.run(op::AdamW{.master = r.master,
+                      .value = r.value,
                       .m = r.states[0],
                       .v = r.states[1],
                       .m_largest = coded ? r.states[2] : Tensor{},

@@ -59,6 +59,7 @@ class AdEMAMixOptimizer final : public Optimizer {
     const Betas betas = s.betas.value_or(betas_);
     const bool coded = r.states.size() == kCoded.size();
     ops.run(op::AdEMAMix{.master = r.master,
+                         .value = r.value,
                          .m = r.states[0],
                          .slow = r.states[1],
                          .v = r.states[2],

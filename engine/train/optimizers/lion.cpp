@@ -22,6 +22,7 @@ class LionOptimizer final : public Optimizer {
   void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
     const Betas betas = s.betas.value_or(betas_);
     ops.run(op::Lion{.master = r.master,
+                     .value = r.value,
                      .m = r.states[0],
                      .m_largest = r.states.size() == kCoded.size() ? r.states[1] : Tensor{},
                      .grad = r.grad,

@@ -13,10 +13,9 @@ namespace {
 
 void step_run(const Optimizer& optimizer, Ops& ops, const FlatRun& run, const StepScalars& all) {
   const StepScalars scalars = by_rule(all, run.rule);
-  if (scalars.step > 0)
-    optimizer.step(ops, run, scalars);
-  else
-    optimizer.rest(ops, run);
+  if (scalars.step > 0) return optimizer.step(ops, run, scalars);
+  optimizer.rest(ops, run);
+  if (run.value) ops.run(op::Cast{run.value, run.master});  // its memory may be a window's
 }
 
 }  // namespace

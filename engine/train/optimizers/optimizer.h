@@ -31,8 +31,8 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
   virtual std::span<const StateSpec> states(const Parameter&) const = 0;
-  // Updates elements independently of each other, or of other blocks. Where master, gradient and states are
-  // zero (the padding between parameters), the master stays zero.
+  // Updates elements independently of each other, or of other blocks, and writes FlatRun::value. Where
+  // master, gradient and states are zero (the padding between parameters), the master stays zero.
   virtual void step(Ops&, const FlatRun&, const StepScalars&) const = 0;
   // Takes the place of step() for parameters that are not trained yet.
   virtual void rest(Ops&, const FlatRun&) const {}

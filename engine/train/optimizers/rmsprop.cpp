@@ -32,6 +32,7 @@ class RmsPropOptimizer final : public Optimizer {
   std::span<const StateSpec> states(const Parameter&) const override { return states_; }
   void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
     ops.run(op::RmsProp{.master = r.master,
+                        .value = r.value,
                         .square = r.states[0],
                         .mean = arguments_.centered ? r.states[1] : Tensor{},
                         .buffer = arguments_.momentum > 0 ? r.states.back() : Tensor{},

@@ -31,6 +31,7 @@ class SgdOptimizer final : public Optimizer {
   }
   void step(Ops& ops, const FlatRun& r, const StepScalars& s) const override {
     ops.run(op::Sgd{.master = r.master,
+                    .value = r.value,
                     .buffer = r.states.empty() ? Tensor{} : r.states[0],
                     .grad = r.grad,
                     .lr = s.rate,

@@ -29,7 +29,12 @@ void Stepping::reserve_windows(std::int64_t bytes) {
 }
 
 void Stepping::load(const Group& g, const ReadParameter& source) {
-  read(ops_, g, optimizer_.of(g).master.here.tensor, layout_.updated(g), source);
+  const Range mine = layout_.updated(g);
+  const Tensor master = optimizer_.of(g).master.here.tensor, value = values_.value(g);
+  read(ops_, g, master, mine, source);
+  if (g.dtype != DType::f32)
+    ops_.run(
+        op::Cast{value.elements(mine.first - layout_.held(g, g.stage.params).first, mine.count), master});
 }
 
 void Stepping::begin_step(std::optional<EarlyStep> early) {
@@ -46,7 +51,8 @@ void Stepping::step_early(const Unit& u) {
     std::vector<Window> windows;
     windows_.add(u, layout_.options().stage.states, windows);
     windows_.pass(
-        std::move(windows), {.changes = true, .grads = true, .previous = early_->previous, .beside = &ops},
+        std::move(windows),
+        {.changes = true, .grads = true, .previous = early_->previous, .rounds = true, .beside = &ops},
         [&](const Window& w) { each_run_of(w, [&](const FlatRun& run) { early_->visit(ops, run); }); });
   };
   if (beside_)
@@ -90,7 +96,7 @@ void Stepping::each_slice(Placement placement, Access access,
 }
 
 void Stepping::each_run(const std::function<void(const FlatRun&)>& visit) {
-  each_window(layout_.options().stage.states, {.changes = true, .grads = true},
+  each_window(layout_.options().stage.states, {.changes = true, .grads = true, .rounds = true},
               [&](const Window& w) { each_run_of(w, visit); });
 }
 
@@ -115,14 +121,11 @@ void Stepping::publish() {
     if (!g.trained) return;
     const Range mine = layout_.updated(g);
     const bool replicated = g.stage.params == Placement::replicated;
-    const Tensor value = values_.value(g), master = optimizer_.of(g).master.here.tensor;
-    if (!value) return;
-    const Tensor own = replicated ? value.elements(mine.first, mine.count) : value;
-    if (g.dtype != DType::f32 && master) ops_.run(op::Cast{own, master});
-    if (replicated && g.stage.states == Placement::sharded)
-      last = layout_.ranks().sharing(g.dealt).start([&g, value, own](Communicator& c) {
+    const Tensor value = values_.value(g);
+    if (value && replicated && g.stage.states == Placement::sharded)
+      last = layout_.ranks().sharing(g.dealt).start([&g, value, mine](Communicator& c) {
         c.enter(g.parameters[0]->name);
-        c.all_gather(value, own);
+        c.all_gather(value, value.elements(mine.first, mine.count));
       });
   });
   if (last > 0) layout_.ranks().shards.finish(last);

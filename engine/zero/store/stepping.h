@@ -34,8 +34,8 @@ class Stepping {
   void each_slice(Placement, Access, const std::function<void(const Slice&)>& visit);
   // Visits the data that a step updates: one launch for each run of parameters with equal update rules,
   // including the padding between them. Padding is zero in masters and gradients, and an update on zeros
-  // leaves zeros. A group is not one run: sorting its parameters by decay would change the bits of the
-  // gradient's norm, which is summed in memory order.
+  // leaves zeros. The visit writes changed masters to FlatRun::value too. A group is not one run: sorting its
+  // parameters by decay would change the bits of the gradient's norm, which is summed in memory order.
   void each_run(const std::function<void(const FlatRun&)>& visit);
   // Visits, after the runs, the parameters whose states want the complete gradient, a group at a time. The
   // gradient is gathered from the ranks' results so far, or is each rank's own. squares: set
@@ -48,7 +48,7 @@ class Stepping {
   void each_unsharded_state(const VisitState& visit) const;
   // Returns the Ops for the tensors of slices and runs: `usual` (the device's, or a wrapper) or the host's.
   Ops& ops(Ops& usual) const { return updater_.ops(usual); }
-  // Makes updated masters visible: casts them to values, and gathers values that other ranks need.
+  // Makes updated values visible: gathers those that other ranks need.
   void publish();
 
   std::int64_t transient() const { return windows_.transient(); }  // bytes

@@ -49,7 +49,7 @@ void Stepping::each_complete(bool squares, const std::function<void(std::span<co
       if (!want_complete_gradient(g.specs)) continue;
       ops_.enter(u.name);
       gradients_.with_complete(g, [&](const Tensor& gradient) {
-        windows_.pass({{&u, &g, layout_.updated(g)}}, {.grads = true},
+        windows_.pass({{&u, &g, layout_.updated(g)}}, {.changes = true, .grads = true},
                       [&](const Window& w) { visit(complete_slices(w, gradient, sums)); });
       });
     }

@@ -6,8 +6,8 @@ namespace ft::zero {
 
 FlatSlice Window::slice(Range part) const {
   const std::int64_t first = part.first - range.first, count = part.count;
-  FlatSlice s{
-      here.master.elements(first, count), here.grad ? here.grad.elements(first, count) : Tensor{}, {}};
+  const auto part_of = [&](const Tensor& t) { return t ? t.elements(first, count) : Tensor{}; };
+  FlatSlice s{part_of(here.master), part_of(here.grad), {}, part_of(here.value)};
   const auto& specs = group->specs;
   for (std::size_t k = 0; k < specs.size(); ++k)
     s.states.push_back(specs[k].unsharded()
@@ -79,11 +79,20 @@ void Windows::bring(Window& w, Access access) {
                                           : part(w, own.states[k].here.tensor, own.states[k].away,
                                                  first / s.block, s.elements(count), s.dtype));
   }
-  const Away value = values_.away(g);
-  if (!access.changes || g.dtype == DType::f32 || !(updater_.on_host() || value)) return;
-  const Away& narrow = value ? value : own.passing;
+  const bool later = access.rounds && want_complete_gradient(g.specs);  // the pass over complete ones does it
+  if (access.changes && g.dtype != DType::f32 && !later) w.here.value = value(w);
+}
+
+// Returns the memory of a window's values, for the processor that updates their masters.
+Tensor Windows::value(Window& w) {
+  const Group& g = *w.group;
+  const Away away = values_.away(g);
+  if (!away && !updater_.on_host())
+    return values_.value(g).elements(w.range.first - layout_.held(g, g.stage.params).first, w.range.count);
+  const Away& narrow = away ? away : optimizer_.of(g).passing;
+  const std::int64_t first = w.range.first - layout_.updated(g).first;
   std::byte* here = narrow ? updater_.in_place(narrow, narrow.at + first * size_of(g.dtype)) : nullptr;
-  w.value = here ? Tensor(here, g.dtype, {count}) : take(w, count, g.dtype);
+  return here ? Tensor(here, g.dtype, {w.range.count}) : take(w, w.range.count, g.dtype);
 }
 
 // Writes a window's changed data back, with the values that follow from it.
@@ -96,12 +105,9 @@ void Windows::leave(Window& w, Access access) {
     if (away && !updater_.in_place(away, at))
       w.going.push_back({&updater_.mover(away), updater_.mover(away).put(at, t)});
   };
-  if (g.dtype != DType::f32 && offloads(g)) {
-    if (!w.value)
-      w.value =
-          values_.value(g).elements(w.range.first - layout_.held(g, g.stage.params).first, w.range.count);
-    ops(access).run(op::Cast{w.value, w.here.master});
-    put(values_.away(g), first, w.value);
+  if (w.here.value) {
+    if (!access.rounds) ops(access).run(op::Cast{w.here.value, w.here.master});
+    put(values_.away(g), first, w.here.value);
   }
   put(own.master.away, first, w.here.master);
   for (std::size_t k = 0; k < g.specs.size(); ++k)
@@ -121,7 +127,7 @@ void Windows::leave_for_device(const Window& w) {
     upload_ = {from.depot, from.depot->fetch(to, at)};
     return;
   }
-  ops_.upload(to, (w.value ? w.value : w.here.master).data);
+  ops_.upload(to, (w.here.value ? w.here.value : w.here.master).data);
   uploaded_ += to.bytes();
 }
 

@@ -11,9 +11,10 @@
 namespace ft::zero {
 
 struct Access {
-  bool changes = false;   // changes masters and states: write them back and cast them to values
+  bool changes = false;   // changes masters and states: write them back, and masters as values too
   bool grads = false;     // gradients are needed
   bool previous = false;  // the gradients of the step before
+  bool rounds = false;    // the visit writes changed masters to FlatSlice::value itself
   // The Ops of the thread of early updates, because the pass computes on the usual Ops at the same time.
   // Null: the usual Ops.
   Ops* beside = nullptr;
@@ -28,7 +29,6 @@ struct Window {
   const Group* group;
   Range range;                          // in elements of the group
   FlatSlice here{};                     // of the range; empty states where StateSpec::unsharded
-  Tensor value{};                       // if values are offloaded and are not their own masters
   std::vector<std::byte*> taken{};      // temporary memory
   std::vector<Move> coming{}, going{};  // pending copies
 
@@ -58,6 +58,7 @@ class Windows {
   // Elements [first, first + count) of `resident`, or a copy of the offloaded ones.
   Tensor part(Window&, const Tensor& resident, const Away&, std::int64_t first, std::int64_t count, DType);
   Tensor gradient(Window&, Access);
+  Tensor value(Window&);
   Ops& ops(Access a) const { return a.beside ? *a.beside : updater_.ops(ops_); }
   bool offloads(const Group& g) const { return optimizer_.offloads() || values_.away(g); }
   static void settle(std::vector<Window::Move>&);

@@ -1,5 +1,6 @@
 // Optimizers' steps against the same in f64. Tests of AdamW, Lion and plain SGD are in loss_test.cpp.
 #include <cmath>
+#include <cstring>
 #include <functional>
 
 #include "engine/quant/dynamic_map.h"
@@ -143,6 +144,129 @@ TEST(AdEMAMix, FollowsTheDoublePrecisionUpdate) {
                              .grad_scale = 0.5f,
                              .step = step});
       });
+}
+
+// Tensors of a step: a master, a gradient, three states, and two of them in 8 bits.
+struct StepTensors {
+  std::vector<Tensor> x, codes, largest;
+};
+
+// Runs every step, one after another, and `then` after each.
+void run_adaptive_steps(Ops& ops, const StepTensors& t, const Tensor& value, const auto& then) {
+  const std::vector<Tensor>& x = t.x;
+  op::AdamW adamw{.master = x[0],
+                  .value = value,
+                  .m = x[2],
+                  .v = x[3],
+                  .grad = x[1],
+                  .lr = 0.01,
+                  .beta1 = 0.9,
+                  .beta2 = 0.99,
+                  .eps = 1e-8,
+                  .decay = 0.1,
+                  .grad_scale = 0.5f,
+                  .step = 1};
+  ops.run(adamw), then();
+  adamw.m = t.codes[0], adamw.v = t.codes[1], adamw.m_largest = t.largest[0], adamw.v_largest = t.largest[1];
+  ops.run(adamw), then();
+  ops.run(op::Lion{.master = x[0],
+                   .value = value,
+                   .m = x[2],
+                   .grad = x[1],
+                   .lr = 0.01,
+                   .beta1 = 0.9,
+                   .beta2 = 0.99,
+                   .decay = 0.1,
+                   .grad_scale = 0.5f});
+  then();
+  ops.run(op::AdEMAMix{.master = x[0],
+                       .value = value,
+                       .m = x[2],
+                       .slow = x[4],
+                       .v = x[3],
+                       .grad = x[1],
+                       .lr = 0.01,
+                       .beta1 = 0.9,
+                       .beta2 = 0.99,
+                       .beta3 = 0.999,
+                       .alpha = 8,
+                       .eps = 1e-3,
+                       .decay = 0.1,
+                       .grad_scale = 0.5f,
+                       .step = 1});
+  then();
+}
+void run_steps_with_decay_in_the_gradient(Ops& ops, const StepTensors& t, const Tensor& value,
+                                          const auto& then) {
+  const std::vector<Tensor>& x = t.x;
+  for (const Tensor& buffer : {Tensor{}, x[2]}) {
+    ops.run(op::Sgd{.master = x[0],
+                    .value = value,
+                    .buffer = buffer,
+                    .grad = x[1],
+                    .lr = 0.01,
+                    .decay = 0.1,
+                    .grad_scale = 0.5f,
+                    .momentum = buffer ? 0.9 : 0});
+    then();
+  }
+  ops.run(op::Adagrad{.master = x[0],
+                      .value = value,
+                      .sum = x[3],
+                      .grad = x[1],
+                      .lr = 0.1,
+                      .lr_decay = 0.05,
+                      .eps = 1e-4,
+                      .decay = 0.1,
+                      .grad_scale = 0.5f,
+                      .step = 1});
+  then();
+  ops.run(op::RmsProp{.master = x[0],
+                      .value = value,
+                      .square = x[3],
+                      .grad = x[1],
+                      .lr = 0.01,
+                      .alpha = 0.9,
+                      .eps = 1e-3,
+                      .momentum = 0,
+                      .decay = 0.1,
+                      .grad_scale = 0.5f});
+  then();
+}
+
+TEST(Steps, WriteTheRoundedMaster) {
+  for (const NamedKernels& named : all_kernels())
+    for (const DType type : {DType::bf16, DType::f16})
+      for (const std::int64_t n : {1, 300, 5003}) {
+        SCOPED_TRACE(str(named.name, " ", n));
+        CpuOps ops(2, named.kernels);
+        std::list<Matrix> made;
+        const auto vectors = [&](int count, std::int64_t size, DType t) {
+          std::vector<Tensor> all;
+          for (int k = 0; k < count; ++k) all.push_back(made.emplace_back(1, size, t).tensor.view({size}));
+          return all;
+        };
+        const StepTensors t{vectors(5, n, DType::f32), vectors(2, n, DType::u8),
+                            vectors(2, (n + 255) / 256, DType::f32)};
+        Matrix got(1, n, type), want(1, n, type);
+        std::size_t place = 0;
+        for (Matrix& m : made)
+          if (++place <= 2)
+            m.randomize(place);
+          else
+            std::memset(m.tensor.data, 0, std::size_t(m.tensor.bytes()));
+        int steps = 0;
+        const auto compare = [&] {
+          ++steps;
+          ops.run(op::Cast{want, t.x[0].view({1, n})});
+          EXPECT_EQ(got.values(), want.values()) << "step " << steps;
+          std::memset(got.tensor.data, 0, std::size_t(got.tensor.bytes()));
+        };
+        const Tensor value = got.tensor.view({n});
+        run_adaptive_steps(ops, t, value, compare);
+        run_steps_with_decay_in_the_gradient(ops, t, value, compare);
+        EXPECT_EQ(steps, 8);
+      }
 }
 
 // Returns the code nearest to x / largest, divided as in the kernel.

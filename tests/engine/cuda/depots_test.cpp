@@ -85,6 +85,7 @@ struct Toy {
 EarlyStep adam(double grad_scale, int step, bool previous) {
   return {[=](Ops& ops, const FlatRun& r) {
             ops.run(op::AdamW{.master = r.master,
+                              .value = r.value,
                               .m = r.states[0],
                               .v = r.states[1],
                               .grad = r.grad,

@@ -224,6 +224,48 @@ TEST(CudaElementwise, Optimizers) {
     }
 }
 
+// The rounded master has the bits of a cast of it.
+TEST(CudaElementwise, OptimizersWriteValues) {
+  for (const DType type : {DType::bf16, DType::f16})
+    for (const std::int64_t n : {1, 2048, 2051})
+      for (const std::int64_t offset : {0, 3}) {
+        Trial t{.offset = offset};
+        for (std::uint64_t seed = 1; seed < 3; ++seed) t.vector(n, DType::f32).randomize(seed);
+        for (int k = 0; k < 2; ++k) t.vector(n, DType::f32);
+        for (int k = 0; k < 2; ++k) t.vector(n, DType::u8);
+        for (int k = 0; k < 2; ++k) t.vector((n + 255) / 256, DType::f32);
+        for (int k = 0; k < 4; ++k) t.vector(n, type);
+        t.expect_same(
+            [](Ops& ops, const Tensors& x) {
+              for (const std::size_t k : {2, 3, 6, 7}) ops.run(op::Fill{x[k], 0});
+              op::AdamW step{.master = x[0],
+                             .value = x[8],
+                             .m = x[2],
+                             .v = x[3],
+                             .grad = x[1],
+                             .lr = 1e-2,
+                             .beta1 = 0.9,
+                             .beta2 = 0.999,
+                             .eps = 1e-8,
+                             .decay = 0.1,
+                             .grad_scale = 0.7f,
+                             .step = 1};
+              ops.run(step);
+              ops.run(op::Cast{x[9], x[0]});
+              step.value = x[10], step.m = x[4], step.v = x[5], step.m_largest = x[6], step.v_largest = x[7];
+              ops.run(step);
+              ops.run(op::Cast{x[11], x[0]});
+            },
+            0);
+        auto m = t.made.begin();
+        std::advance(m, 8);
+        for (int twice = 0; twice < 2; ++twice, ++m) {
+          const std::vector<double> got = m->values();
+          EXPECT_EQ(got, (++m)->values());
+        }
+      }
+}
+
 // With states in 8 bits, codes are the same as the host's.
 TEST(CudaElementwise, OptimizersInEightBits) {
   for (const std::int64_t n : {1, 256, 700, 5000}) {

@@ -139,6 +139,7 @@ std::vector<Seen> train(const ZeroOptions& options, DType dtype = DType::f32, in
       store.stepping().each_run([&](const FlatRun& r) {
         for (std::int64_t i = 0; i < r.master.numel(); ++i)
           r.master.as<float>()[i] -= 0.01f * r.grad.as<float>()[i];
+        if (r.value) ops.run(op::Cast{r.value, r.master});
       });
       store.publish();
       seen.sent = comm.sent() - before;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <tuple>
@@ -14,6 +15,7 @@
 #include "engine/files/safetensors/safetensors.h"
 #include "engine/ops/ops.h"
 #include "engine/ranks/local.h"
+#include "engine/zero/file_depot.h"
 #include "tests/support/source.h"
 
 namespace ft {
@@ -115,6 +117,63 @@ INSTANTIATE_TEST_SUITE_P(Optimizers, Torch,
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });
+
+// Expects that computations read the masters of this pass, rounded.
+void expect_rounded_masters(Ops& ops, ParameterStore& store, DType type) {
+  store.acquire(0, false);
+  store.stepping().each_slice(Placement::sharded, {}, [&](const Slice& s) {
+    const auto n = static_cast<std::size_t>(s.count);
+    Floats got(n), want(n);
+    std::vector<std::byte> narrow(n * 2);
+    const Tensor rounded(narrow.data(), type, {s.count});
+    ops.run(op::Cast{view(got), Tensor(s.parameter->value.data, type, {s.count})});
+    ops.run(op::Cast{rounded, s.master});
+    ops.run(op::Cast{view(want), rounded});
+    EXPECT_EQ(got, want) << s.parameter->name;
+  });
+  store.release(0);
+}
+
+// Trains two parameters, and a third one from step 3 on.
+void expect_values_follow(const OptimizerKind* kind, DType type, bool offloads) {
+  TrainingConfig config;
+  config.optim = kind;
+  config.weight_decay = 0.1;
+  const auto optimizer = make_optimizer(config);
+  const auto ops = make_ops({});
+  Arena scratch(ops->allocate(1 << 20), 1 << 20);
+  LocalCommunicator alone(*ops);
+  Homes homes;
+  if (offloads) homes.params = std::make_shared<FileDepot>(std::filesystem::temp_directory_path(), "test");
+  ParameterStore store(*ops, alone, ZeroOptions{.stage = ZeroStage::of(0)}, states_of(config), homes);
+  Parameter matrix{.name = "matrix", .shape = {70, 110}, .dtype = type, .trainable = true};
+  Parameter vector{.name = "vector", .shape = {13}, .dtype = type, .trainable = true, .decays = false};
+  Parameter late{
+      .name = "late", .shape = {30, 7}, .dtype = type, .trainable = true, .rule = {.frozen_steps = 2}};
+  store.add_unit("all", {&matrix, &vector, &late});
+  constexpr std::int64_t kRoom = std::int64_t{1} << 20;
+  store.reserve({kRoom, kRoom, kRoom});
+  store.load([&](const Parameter&, Tensor y, std::int64_t) { ops->run(op::Fill{y, 1.0f / 3}); });
+  expect_rounded_masters(*ops, store, type);
+  for (int step = 1; step <= 3; ++step) {
+    store.begin_step();
+    store.stepping().each_slice([&](const Slice& s) {
+      ops->run(op::Fill{s.grad, 0.01f * static_cast<float>(step)});
+    });
+    take_step(*ops, store, *optimizer, {.rate = 0.05, .grad_scale = 1, .step = step}, &scratch);
+    expect_rounded_masters(*ops, store, type);
+  }
+}
+
+TEST(Optimizers, ValuesFollowMasters) {
+  for (const OptimizerKind* kind : OptimizerKind::all())
+    for (const DType type : {DType::bf16, DType::f16})
+      for (const bool offloads : {false, true}) {
+        if (offloads && kind->complete) continue;
+        SCOPED_TRACE(str(kind->name, " ", name_of(type), offloads ? " in a file" : ""));
+        expect_values_follow(kind, type, offloads);
+      }
+}
 
 TEST(Optimizers, PagedOnesDifferOnlyInTheirHome) {
   int paged = 0;

@@ -18,10 +18,11 @@ std::span<const StateSpec> rows(const Parameter& p) {
   return p.shape.rank == 2 ? std::span<const StateSpec>(kRows) : kMean;
 }
 
-// master = 2 master + gradient, state = gradient + 1
+// master = 2 master + gradient, also as the value; state = gradient + 1
 void update(const FlatRun& run) {
   for (std::int64_t i = 0; i < run.master.numel(); ++i) {
     run.master.as<float>()[i] = 2 * run.master.as<float>()[i] + run.grad.as<float>()[i];
+    if (run.value) from_float(run.value.as<bf16>()[i], run.master.as<float>()[i]);
     run.states[0].as<float>()[i] = run.grad.as<float>()[i] + 1;
   }
 }
