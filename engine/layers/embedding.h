@@ -54,7 +54,7 @@ class TiedWeight final : public Weight {
   bool trains() const override { return embedding_.weight.trainable; }
   Tensor grad() const override { return embedding_.weight.grad; }
   void prepare(Ctx& c) const override { embedding_.prepare(c); }
-  void add_grad(Ctx& c, Tensor dy, Tensor x) const override {
+  void add_grad(Ctx& c, Tensor dy, Tensor x) override {
     Weight::add_grad(c, dy, x);
     if (embedding_.trained) embedding_.trained->backward_of_columns(c, dy, x);
   }

@@ -27,7 +27,7 @@ class WeightWithRows final : public Weight {
   WeightWithRows(DenseWeight w, TokenRows r) : rows(std::move(r)), weight_(std::move(w)) {}
   Term times(Tensor x, Trans t) const override { return weight_.times(x, t); }
   void prepare(Ctx& c) const override { rows.put_into(c, weight_.parameter.value); }
-  void add_grad(Ctx& c, Tensor dy, Tensor x) const override { rows.backward_of_columns(c, dy, x); }
+  void add_grad(Ctx& c, Tensor dy, Tensor x) override { rows.backward_of_columns(c, dy, x); }
   void visit(Visitor& v) override {
     weight_.visit(v);
     v.parameter(rows.values);

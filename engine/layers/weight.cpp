@@ -7,11 +7,11 @@
 
 namespace ft {
 
-void Weight::add_grad(Ctx& c, Tensor dy, Tensor x) const {
+void Weight::add_grad(Ctx& c, Tensor dy, Tensor x) {
   const Tensor dw = grad();
-  if (!dw) return;
+  if (!dw || dy.rows() == 0) return;
   const Term term = inputs_first() ? Term{x, Trans::yes, dy, Trans::no} : Term{dy, Trans::yes, x, Trans::no};
-  product(c.ops, dw, term, 1, dw);
+  product(c.ops, dw, term, 1, overwrites_grad() ? Tensor{} : dw);
 }
 
 FourBitWeight::FourBitWeight(const std::string& name, Shape s, FourBitForm f)

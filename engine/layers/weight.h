@@ -1,5 +1,7 @@
 // A matrix W (out, in) in any storage: it provides a Linear's term of a product.
 #pragma once
+#include <utility>
+
 #include "engine/layers/visitor.h"
 #include "engine/ops/products.h"
 #include "engine/parallel/cut.h"
@@ -18,18 +20,24 @@ class Weight {
   virtual Tensor grad() const { return {}; }           // (out, in) f32, or (in, out); empty: frozen
   virtual bool inputs_first() const { return false; }  // stored (in, out)
   // Adds the gradient of W in y = x W^T to the trained part of W.
-  virtual void add_grad(Ctx&, Tensor dy, Tensor x) const;
+  virtual void add_grad(Ctx&, Tensor dy, Tensor x);
   virtual void visit(Visitor&) {}  // visits the parameters that it owns
   // Keeps only the rank's outputs (axis 0) or inputs (axis 1). Throws UserError (config) if the storage
   // cannot be cut so.
   virtual void cut(int axis, TensorRank, const Parts&) = 0;
+
+ private:
+  // Returns true if the next product overwrites the gradient, once after a store has asked for it.
+  virtual bool overwrites_grad() { return false; }
 };
 
 class DenseWeight final : public Weight {
  public:
   // inputs_first: W is stored as (in, out), as in GPT-2.
   explicit DenseWeight(Parameter p, bool inputs_first = false)
-      : parameter(std::move(p)), inputs_first_(inputs_first) {}
+      : parameter(std::move(p)), inputs_first_(inputs_first) {
+    parameter.from_products = true;
+  }
   Term times(Tensor x, Trans t) const override {
     if (inputs_first_) t = t == Trans::yes ? Trans::no : Trans::yes;
     return {x, Trans::no, parameter.value, t};
@@ -44,6 +52,7 @@ class DenseWeight final : public Weight {
   Parameter parameter;
 
  private:
+  bool overwrites_grad() override { return std::exchange(parameter.grad_unset, false); }
   bool inputs_first_;
 };
 

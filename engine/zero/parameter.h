@@ -74,6 +74,10 @@ struct Parameter {
   bool at_both_ends = false;
   const Shape& whole_shape() const { return portion ? portion->whole : shape; }
 
+  // from_products: Weight::add_grad alone adds to the gradient. Then a store need not clear the gradient for
+  // a step: it sets grad_unset, and the step's first product overwrites the memory.
+  bool from_products = false, grad_unset = false;
+
   // Name in the model's files, if different: a head that no longer shares the embedding's table.
   std::string stored_as = {};
   const std::string& stored_name() const { return stored_as.empty() ? name : stored_as; }

@@ -1,5 +1,7 @@
 #include "engine/zero/store/device_gradients.h"
 
+#include <utility>
+
 namespace ft::zero {
 
 void DeviceGradients::reserve(const Group& g) {
@@ -10,8 +12,34 @@ void DeviceGradients::reserve(const Group& g) {
 }
 
 void DeviceGradients::begin_step() {
-  for (const OwnTensor& own : own_)
-    if (own.tensor) ops_.run(op::Fill{own.tensor, 0});
+  layout_.each_group([&](const Group& g) {
+    if (!g.trained) return;
+    if (g.stage.grads == Placement::replicated)
+      clear(g);
+    else
+      ops_.run(op::Fill{of(g).tensor, 0});
+  });
+}
+
+// Clears the memory between parameters that products overwrite. The padding after these stays zero.
+void DeviceGradients::clear(const Group& g) {
+  std::int64_t at = 0;
+  const auto clear_to = [&](std::int64_t end) {
+    if (end > at) ops_.run(op::Fill{of(g).tensor.elements(at, end - at), 0});
+  };
+  for (std::size_t i = 0; i < g.parameters.size(); ++i) {
+    if (!g.parameters[i]->from_products) continue;
+    g.parameters[i]->grad_unset = true;
+    clear_to(g.offsets[i]);
+    at = i + 1 < g.offsets.size() ? g.offsets[i + 1] : g.count;
+  }
+  clear_to(g.count);
+}
+
+void DeviceGradients::complete(const Unit& u) {
+  for (const Group& g : u.groups)
+    for (Parameter* p : g.parameters)
+      if (std::exchange(p->grad_unset, false)) ops_.run(op::Fill{p->grad, 0});
 }
 
 void DeviceGradients::keep(const Unit& u, CompleteGradients& complete, const std::byte* taken,

@@ -29,8 +29,11 @@ class GradientHome {
 
   virtual ~GradientHome() = default;
   virtual void reserve(const Group&) = 0;
-  // Clears the gradients. If steps are delayed: the gradients of the step before the last.
+  // Clears the gradients, or has products overwrite them (Parameter::grad_unset). If steps are delayed: the
+  // gradients of the step before the last.
   virtual void begin_step() = 0;
+  // Clears a unit's gradients that no product of this step has overwritten. Call before they are read.
+  virtual void complete(const Unit&) {}
   // Copies a unit's gradients of earlier micro-steps to their complete ones, to which a backward pass adds.
   // Returns false if the pass begins from zeros.
   virtual bool fetch(const Unit&, const CompleteGradients&) { return false; }

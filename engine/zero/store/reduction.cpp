@@ -83,6 +83,7 @@ void Reduction::reduce(int index, bool complete) {
   if (!u.trained()) return;
   const Phase before = ops_.phases().turn_to(Phase::reduce);
   const bool last = complete && last_micro_;
+  if (last) home_->complete(u);
   add_up_parts(u, last);
   if (!has_temporary()) {
     if (last && !own_) start_sum(u);
@@ -188,6 +189,7 @@ void Reduction::finish_all() {
 }
 
 void Reduction::settle() {
+  for (const Unit& u : layout_.all()) home_->complete(u);
   finish_all();
   home_->settle(complete_);
 }
@@ -195,7 +197,7 @@ void Reduction::settle() {
 // Both ends hold the table in the same pieces.
 void Reduction::add_up_ends() {
   if (!ranks_.ends) return;
-  finish_all();
+  settle();
   for (const Unit& u : layout_.all())
     for (const Group& g : u.groups) {
       if (!g.trained || !g.at_both_ends) continue;

@@ -106,6 +106,33 @@ TEST_P(LinearLayer, IsTheReferenceWithItsGradients) {
   }
 }
 
+// A step of two passes over other inputs. overwrites: the first product overwrites the gradient.
+Named<double> gradients_of_a_step(DType dtype, bool overwrites) {
+  LayerRun run(dtype);
+  Linear layer = linear("module", 9, 13, {.bias = true, .trained = true}, dtype);
+  Parameter& weight = static_cast<DenseWeight&>(*layer.weight).parameter;
+  EXPECT_TRUE(weight.from_products);
+  weight.from_products = overwrites;
+  run.bind(layer);
+  run.store.begin_step();
+  EXPECT_EQ(weight.grad_unset, overwrites);
+  EXPECT_EQ(weight.grad.as<float>()[0] == 0, !overwrites);
+  for (const std::int64_t rows : {0, 6, 1, 17}) {
+    const auto name = [&](const char* what) { return str(what, rows); };
+    Matrix &x = run.matrix(rows, 9, name("x")), &dy = run.matrix(rows, 13, name("dy"));
+    Scope scope(run.c.scratch);
+    Sum sum(run.c.ops, Tensor{});
+    layer.backward(run.c, sum, dy, x, Tensor{});
+    EXPECT_EQ(weight.grad_unset, overwrites && rows == 0);
+  }
+  return run.gradients();
+}
+
+TEST(LinearLayers, TheFirstProductOverwritesTheGradient) {
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
+    EXPECT_EQ(gradients_of_a_step(dtype, true), gradients_of_a_step(dtype, false));
+}
+
 class AdaptedLinear : public testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(Types, AdaptedLinear, kTypes, name_of_type);
 

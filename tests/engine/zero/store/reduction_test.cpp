@@ -39,6 +39,26 @@ double norm_of_sums(SmallStore& s, int micro_steps) {
   return std::sqrt(squares);
 }
 
+// Products overwrite the gradients of the step before, which are not cleared; without any they are zero.
+TEST(Reduction, GradientsOfProductsAreClearedOnlyWithoutProducts) {
+  for (const int ranks : {1, 2})
+    for (const int stage : {0, 1})
+      run_ranks(ranks, true, [&](Communicator& comm) {
+        SmallStore s(comm, of_stage(stage, true));
+        s.step(2);
+        expect_sums(s, 2);
+        s.reduction.begin_step(false);
+        Parameter &w = s.model.at(0, 0), &n = s.model.at(0, 1);
+        EXPECT_TRUE(w.grad_unset);
+        EXPECT_FALSE(n.grad_unset);
+        EXPECT_NE(element(w.grad, 1), 0);
+        EXPECT_EQ(element(n.grad, 1), 0);
+        expect_sums(s, 0);
+        EXPECT_FALSE(w.grad_unset);
+        EXPECT_EQ(s.norm(), 0);
+      });
+}
+
 class Sums : public testing::TestWithParam<std::tuple<int, int, int, bool, bool>> {};
 TEST_P(Sums, AreOverRanksAndMicroSteps) {
   const auto [ranks, stage, micro_steps, overlap, offloads] = GetParam();

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/ops/ops.h"
@@ -34,7 +35,8 @@ inline float element(const Tensor& t, std::int64_t i) {
   return t.dtype == DType::f32 ? t.as<float>()[i] : to_float(t.as<bf16>()[i]);
 }
 
-// Three units, each with a trained matrix "w", a small trained vector "n" and a frozen matrix "f".
+// Three units, each with a trained matrix "w", whose gradient products make, a small trained vector "n" and a
+// frozen matrix "f".
 struct SmallModel {
   static constexpr int kUnits = 3;
   static constexpr std::int64_t kSmall = 9;
@@ -42,7 +44,11 @@ struct SmallModel {
   explicit SmallModel(DType dtype = DType::f32) {
     for (int u = 0; u < kUnits; ++u) {
       const auto add = [&](const char* what, Shape shape, bool trained) {
-        all.push_back({.name = str(what, u), .shape = shape, .dtype = dtype, .trainable = trained});
+        all.push_back({.name = str(what, u),
+                       .shape = shape,
+                       .dtype = dtype,
+                       .trainable = trained,
+                       .from_products = *what == 'w'});
       };
       add("w", {6, 512 + 64 * u}, true);
       add("n", {kSmall}, true);
@@ -56,9 +62,14 @@ struct SmallModel {
   Parameter& at(int unit, int which) { return all[static_cast<std::size_t>(3 * unit + which)]; }
   // Adds gradients to all trained parameters of a unit.
   void make_gradients(int unit, int rank, int micro_step = 0) {
-    for (const int which : {0, 1})
-      for (std::int64_t i = 0; i < at(unit, which).shape.numel(); ++i)
-        at(unit, which).grad.as<float>()[i] += gradient(at(unit, which), i, rank, micro_step);
+    for (const int which : {0, 1}) {
+      Parameter& p = at(unit, which);
+      const bool overwrites = std::exchange(p.grad_unset, false);
+      for (std::int64_t i = 0; i < p.shape.numel(); ++i) {
+        float& element = p.grad.as<float>()[i];
+        element = (overwrites ? 0 : element) + gradient(p, i, rank, micro_step);
+      }
+    }
   }
 
   std::vector<Parameter> all;
