@@ -101,6 +101,8 @@ double flops_of_products(int products, const Heads& heads, const Mask& mask) {
 void Rope::check() const {
   require(is_float(x) && head_width > 0, "rope: the heads have no width");
   require(x.cols() % head_width == 0, "rope: the columns are not whole heads");
+  require(!more || (more.dtype == x.dtype && more.rows() == x.rows() && more.cols() % head_width == 0),
+          "rope: more is not whole heads in as many rows");
   require(alike(cos, sin) && cos.dtype == DType::f32 && cos.dense() && sin.dense() && first >= 0 &&
               first + cos.cols() * 2 <= head_width,
           "rope: cos and sin are not (positions, R / 2) f32");
@@ -109,7 +111,7 @@ void Rope::check() const {
 void Rope::check_indices() const {
   require(all_below(positions, cos.rows()), "rope: a position beyond the table");
 }
-double Rope::bytes() const { return 2 * bytes_of(x) + bytes_of(positions); }
+double Rope::bytes() const { return 2 * (bytes_of(x) + bytes_of(more)) + bytes_of(positions); }
 
 void Attention::check() const { check_attention(*this); }
 double Attention::flops() const { return flops_of_products(2, heads, mask); }  // q k^T and p v

@@ -75,10 +75,11 @@ namespace op {
 
 // Rotates R columns of every head, from column `first` of the head on, in place: the pairs (i, i + R/2), or
 // with `neighbours` the pairs (2 i, 2 i + 1). cos and sin (positions, R/2) f32 hold any scaling; sign -1 is
-// the transpose: the gradient. Su et al. 2021.
+// the transpose: the gradient. Su et al. 2021. `more` has the same rows, and other heads of that width: keys
+// beside queries.
 struct Rope {
   static constexpr const char* kName = "rope";
-  InOut x;
+  InOut x, more = Tensor{};
   In cos, sin;
   In positions;  // (rows) i32
   std::int64_t head_width;
@@ -91,6 +92,7 @@ struct Rope {
   double bytes() const;  // tables are not counted, because many rows share them
   void operands(auto&& visit) const {
     visit("x", x);
+    visit("more", more);
     visit("cos", cos);
     visit("sin", sin);
     visit("positions", positions);

@@ -59,8 +59,7 @@ void rotate_neighbours(T* x, const float* cos, const float* sin, i64 half, float
 }
 
 template <class T>
-void rotate(const op::Rope& op, Team& team) {
-  const View x = view_of(op.x);
+void rotate(const op::Rope& op, const View& x, Team& team) {
   const i64 half = op.cos.cols();
   const auto* positions = data_of<const std::int32_t>(op.positions);
   each_row(x.rows, x.cols, team, [&](i64 r) {
@@ -111,7 +110,10 @@ void compute(const op::ColumnSums& op, Team& team) {
 }
 
 void compute(const op::Rope& op, Team& team) {
-  with_float(op.x.dtype, [&](auto t) { rotate<decltype(t)>(op, team); });
+  with_float(op.x.dtype, [&](auto t) {
+    rotate<decltype(t)>(op, view_of(op.x), team);
+    if (op.more.data) rotate<decltype(t)>(op, view_of(op.more), team);
+  });
 }
 
 // Gives each thread blocks of columns; a block takes the rows in order.

@@ -1,4 +1,6 @@
 // Rotary positions, in place: a thread rotates eight pairs of four heads, which it loads at once.
+#include <algorithm>
+
 #include "engine/cuda/kernels/device.cuh"
 #include "engine/cuda/kernels/kernels.h"
 
@@ -7,13 +9,16 @@ namespace {
 
 template <class T>
 struct Call {
-  Rows<T> x;
+  Rows<T> x, more;  // blocks with z = 1 rotate `more`
   const float *cos, *sin;
   const std::int32_t* at;
   i64 rows, positions;
-  int heads, head_width, half;
+  int heads, more_heads, head_width, half;
   float sign;
   std::int32_t* wrong;
+
+  __device__ Rows<T> own() const { return blockIdx.z == 0 ? x : more; }
+  __device__ int own_heads() const { return blockIdx.z == 0 ? heads : more_heads; }
 };
 
 constexpr int kHeads = 4;  // heads of a thread: the first of each quarter, the second of each, ...
@@ -21,15 +26,17 @@ constexpr int kHeads = 4;  // heads of a thread: the first of each quarter, the 
 // kWide: halves of heads are complete packs that 16-byte accesses can reach.
 template <class T, bool kWide>
 __global__ void __launch_bounds__(256) rotate(Call<T> c) {
-  const int packs = (c.half + kPack - 1) / kPack, apart = (c.heads + kHeads - 1) / kHeads;
+  const Rows<T> x_rows = c.own();
+  const int heads = c.own_heads();
+  const int packs = (c.half + kPack - 1) / kPack, apart = (heads + kHeads - 1) / kHeads;
   const int mine = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (mine >= apart * packs) return;
   const int head = mine / packs, i = mine % packs * kPack;
   const Pack pack = kWide ? Pack{kPack, true} : pack_at(i, c.half, false);
   for (i64 row = blockIdx.y; row < c.rows; row += gridDim.y) {
-    T* const p = c.x.at(row, static_cast<i64>(head) * c.head_width + i);
+    T* const p = x_rows.at(row, static_cast<i64>(head) * c.head_width + i);
     const i64 next = static_cast<i64>(apart) * c.head_width;
-    const auto there = [&](int h) { return head + h * apart < c.heads; };
+    const auto there = [&](int h) { return head + h * apart < heads; };
     float x[kHeads][kPack], y[kHeads][kPack];
 #pragma unroll
     for (int h = 0; h < kHeads; ++h)
@@ -62,7 +69,8 @@ __global__ void __launch_bounds__(256) rotate(Call<T> c) {
 // A thread rotates the pairs (2 i, 2 i + 1) of a row, one after another.
 template <class T>
 __global__ void __launch_bounds__(256) rotate_neighbours(Call<T> c) {
-  const i64 pairs = static_cast<i64>(c.heads) * c.half;
+  const Rows<T> x = c.own();
+  const i64 pairs = static_cast<i64>(c.own_heads()) * c.half;
   for (i64 row = blockIdx.y; row < c.rows; row += gridDim.y) {
     const i64 position = c.at[row];
     if (position < 0 || position >= c.positions) {
@@ -72,7 +80,7 @@ __global__ void __launch_bounds__(256) rotate_neighbours(Call<T> c) {
     for (i64 n = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; n < pairs;
          n += static_cast<i64>(gridDim.x) * blockDim.x) {
       const i64 i = n % c.half;
-      T* const p = c.x.at(row, n / c.half * c.head_width + 2 * i);
+      T* const p = x.at(row, n / c.half * c.head_width + 2 * i);
       const float a = to_float(p[0]), b = to_float(p[1]), cos = c.cos[position * c.half + i],
                   sin = c.sin[position * c.half + i] * c.sign;
       from_float(p[0], a * cos - b * sin);
@@ -84,36 +92,48 @@ __global__ void __launch_bounds__(256) rotate_neighbours(Call<T> c) {
 }  // namespace
 
 void compute(const op::Rope& op, const Queue& queue) {
-  View x = view_of(op.x);
+  const auto rotated = [&](const Tensor& t) {  // heads begin at the rotated part
+    View v = view_of(t);
+    v.data = static_cast<std::byte*>(v.data) + op.first * size_of(v.type);
+    return v;
+  };
+  const View x = rotated(op.x), more = op.more ? rotated(op.more) : x;
   if (x.rows == 0 || x.cols == 0) return;
-  const i64 heads = x.cols / op.head_width;
-  x.data = static_cast<std::byte*>(x.data) + op.first * size_of(x.type);  // heads begin at the rotated part
+  const i64 heads = x.cols / op.head_width, more_heads = more.cols / op.head_width,
+            most = std::max(heads, more_heads);
   with_float(x.type, [&](auto t) {
     using T = decltype(t);
     const View cos = view_of(op.cos), sin = view_of(op.sin);
     const i64 half = cos.cols;
     const Call<T> call{Rows<T>(x),
+                       Rows<T>(more),
                        data_of<const float>(op.cos),
                        data_of<const float>(op.sin),
                        data_of<const std::int32_t>(op.positions),
                        x.rows,
                        cos.rows,
                        static_cast<int>(heads),
+                       static_cast<int>(more_heads),
                        static_cast<int>(op.head_width),
                        static_cast<int>(half),
                        op.sign,
                        queue.wrong};
-    const unsigned rows = at_most(x.rows, kMostGridY);
+    const unsigned rows = at_most(x.rows, kMostGridY), tensors = op.more ? 2 : 1;
     if (op.neighbours) {
-      const unsigned threads = at_most(ceil_div(heads * half, 32) * 32, 256);
-      return launch("rope", {queue.stream, dim3(at_most(ceil_div(heads * half, threads), 8), rows), threads},
+      const unsigned threads = at_most(ceil_div(most * half, 32) * 32, 256);
+      return launch("rope",
+                    {queue.stream, dim3(at_most(ceil_div(most * half, threads), 8), rows, tensors), threads},
                     rotate_neighbours<T>, call);
     }
-    const i64 all_threads = ceil_div(heads, kHeads) * ceil_div(half, kPack);
-    const View halves{x.data, x.type, 2, half, half}, all{x.data, x.type, 2, op.head_width, op.head_width};
-    const bool whole = half % kPack == 0 && wide({x, halves, all, cos, sin});
-    const unsigned threads = at_most(ceil_div(all_threads, 32) * 32, 256);
-    launch("rope", {queue.stream, dim3(static_cast<unsigned>(ceil_div(all_threads, threads)), rows), threads},
+    const i64 all_threads = ceil_div(most, kHeads) * ceil_div(half, kPack);
+    const auto in_packs = [&](const View& v) {
+      const View halves{v.data, v.type, 2, half, half}, all{v.data, v.type, 2, op.head_width, op.head_width};
+      return wide({v, halves, all});
+    };
+    const bool whole = half % kPack == 0 && in_packs(x) && in_packs(more) && wide({cos, sin});
+    const unsigned threads = at_most(ceil_div(all_threads, 32) * 32, 256),
+                   blocks = static_cast<unsigned>(ceil_div(all_threads, threads));
+    launch("rope", {queue.stream, dim3(blocks, rows, tensors), threads},
            whole ? rotate<T, true> : rotate<T, false>, call);
   });
 }

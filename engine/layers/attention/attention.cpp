@@ -341,8 +341,7 @@ SelfAttention::Saved SelfAttention::forward(Ctx& c, Tensor y, Tensor x, Tensor r
   if (!latent) {
     norm(c, s);
     c.ops.enter(name());
-    p.rotate(c, s.q, D, rotation, 1);
-    if (!borrows) p.rotate(c, s.k, D, rotation, 1);
+    p.rotate(c, s.q, borrows ? Tensor{} : s.k, D, rotation, 1);
   }
   s.y = dense(heads.query);
   attend_any(c, s, p);
@@ -389,8 +388,7 @@ void SelfAttention::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved
   }
   if (latent) return latent->backward(c, dx, {dq, dk, dv}, x, s.low, p);
   settle_loans(c, dk, dv, p);
-  p.rotate(c, dq, D, rotation, -1);
-  if (!borrows) p.rotate(c, dk, D, rotation, -1);
+  p.rotate(c, dq, borrows ? Tensor{} : dk, D, rotation, -1);
   norm_back(c, dq, dk, dv, s);
   if (gated) {
     c.ops.run(op::Cast{.y = half_of_heads(wide, 0), .x = dq.view({rows * heads.query, D})});

@@ -11,10 +11,11 @@ std::vector<std::int32_t> first_rows(std::span<const std::int32_t> starts) {
   return first;
 }
 
-void Positions::rotate(Ctx& c, Tensor x, std::int64_t width, Rotation by, float sign) const {
+void Positions::rotate(Ctx& c, Tensor q, Tensor k, std::int64_t width, Rotation by, float sign) const {
   if (by == Rotation::none || !cos) return;
   const bool local = by == Rotation::local;
-  c.ops.run(op::Rope{.x = x,
+  c.ops.run(op::Rope{.x = q,
+                     .more = k,
                      .cos = local ? local_cos : cos,
                      .sin = local ? local_sin : sin,
                      .positions = positions,

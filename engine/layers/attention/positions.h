@@ -46,8 +46,9 @@ struct Positions {
             .routers = routers};
   }
 
-  // Rotates queries or keys, in heads of `width` = D values. sign -1 rotates back, for their gradients.
-  void rotate(Ctx&, Tensor x, std::int64_t width, Rotation by, float sign) const;
+  // Rotates queries, and keys if given, in heads of `width` = D values. sign -1 rotates back, for their
+  // gradients.
+  void rotate(Ctx&, Tensor q, Tensor k, std::int64_t width, Rotation by, float sign) const;
 };
 
 }  // namespace ft

@@ -142,6 +142,26 @@ TEST(Rope, RotatesEveryHeadAndItsGradientRotatesBack) {
   });
 }
 
+// Keys beside queries rotate as they do alone, however many heads they have.
+TEST(Rope, RotatesTwoTensorsOfOneWidth) {
+  each_trial({{1, 2}, {5, 66}, {67, 384}}, [](const Trial& s) {
+    const Angles angles(40, s.cols / 2);
+    Matrix &q = s.matrix(1), &k = s.matrix(2), &at = s.indices(s.rows, 40);
+    Matrix &only_q = s.matrix(1), &only_k = s.matrix(2);
+    const op::Rope both{
+        .x = q, .more = k, .cos = angles.cos, .sin = angles.sin, .positions = at, .head_width = s.cols};
+    s.ops.run(both);
+    for (Matrix* m : {&only_q, &only_k}) {
+      op::Rope one = both;
+      one.x = *m;
+      one.more = Tensor{};
+      s.ops.run(one);
+    }
+    EXPECT_EQ(q.values(), only_q.values());
+    EXPECT_EQ(k.values(), only_k.values());
+  });
+}
+
 TEST(Rope, RotatesAPartOfEveryHead) {
   CpuOps ops(1);
   Matrix x(1, 12, DType::f32), cos(1, 1, DType::f32), sin(1, 1, DType::f32), at(1, 1, DType::i32);

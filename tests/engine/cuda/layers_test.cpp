@@ -136,8 +136,18 @@ TEST(CudaLayers, RopeAndItsTranspose) {
           t.vector(30 * width / 2, DType::f32).randomize(2);
           t.vector(30 * width / 2, DType::f32).randomize(3);
           t.indices(9, 30);
+          for (const std::int64_t of_keys : {1, 5}) t.matrix(9, of_keys * width, type).randomize(4);
           t.expect_same([width](Ops& ops, const Tensors& x) {
             const Tensor cos = x[1].view({30, width / 2}), sin = x[2].view({30, width / 2});
+            for (const std::size_t keys : {4, 5})
+              for (const bool neighbours : {false, true})
+                ops.run(op::Rope{.x = x[0],
+                                 .more = x[keys],
+                                 .cos = cos,
+                                 .sin = sin,
+                                 .positions = x[3],
+                                 .head_width = width,
+                                 .neighbours = neighbours});
             ops.run(op::Rope{.x = x[0], .cos = cos, .sin = sin, .positions = x[3], .head_width = width});
             ops.run(op::Rope{.x = x[0].slice(0, 4),
                              .cos = cos,
