@@ -299,6 +299,20 @@ void random_score(Random random, double deviation, Tensor y, std::int64_t first)
   }
 }
 
+// Gives the model's linears coded weights; empty plans: none in 4 bits, none in FP8.
+void quantize_linears(BuiltModel& b, const std::optional<lora::FourBitPlan>& four_bit,
+                      const std::optional<lora::Fp8Plan>& fp8) {
+  if (four_bit) {
+    b.four_bit.emplace(b.model(), plan_of(b.made.info, *four_bit), b.base.get());
+    b.attached.inputs_first = false;  // what PEFT finds then is a Linear4bit
+  }
+  if (fp8) b.fp8.emplace(fp8_weights(b, *fp8));
+  if (b.purpose.int8 == Int8Part::linears)
+    b.int8.emplace(b.model(), b.made.info.never_quantized);
+  else if (b.purpose.int8 == Int8Part::head)
+    b.int8.emplace(Int8Weights::of_head(b.model(), b.made.info.head, b.made.info.never_quantized));
+}
+
 }  // namespace
 
 void show_warnings(Screen& screen, const BuiltModel& b) {
@@ -339,7 +353,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
   b.folder = config.model.folder();
   b.dtype = config.dtype();
   b.seed = static_cast<std::uint64_t>(config.training.seed);
-  auto four_bit = four_bit_plan(config, purpose);
+  const auto four_bit = four_bit_plan(config, purpose);
   const auto fp8 = fp8_plan(config, purpose, four_bit.has_value());
   b.made = make_model(join_path(b.folder, "config.json"), b.dtype);
   warn_of_model(b);
@@ -387,15 +401,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
     lora::train_all(b.model());
   }
   if (purpose.trains()) set_update_rules(b.model(), config.training);
-  if (four_bit) {
-    b.four_bit.emplace(b.model(), plan_of(b.made.info, std::move(*four_bit)), b.base.get());
-    b.attached.inputs_first = false;  // what PEFT finds then is a Linear4bit
-  }
-  if (fp8) b.fp8.emplace(fp8_weights(b, *fp8));
-  if (purpose.int8 == Int8Part::linears)
-    b.int8.emplace(b.model(), b.made.info.never_quantized);
-  else if (purpose.int8 == Int8Part::head)
-    b.int8.emplace(Int8Weights::of_head(b.model(), b.made.info.head, b.made.info.never_quantized));
+  quantize_linears(b, four_bit, fp8);
   keep_stacks_coded(b);
   if (weights == Weights::check) expect_weights(b);
   if (const auto noise = config.training.neftune_noise_alpha; noise && purpose.trains())

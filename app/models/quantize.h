@@ -1,6 +1,6 @@
 // ft quantize: writes a model with its linears in 4 bits, as the folder that bitsandbytes and transformers
-// write, or in FP8, as compressed-tensors does. Training can start from it without quantizing. Keeps only
-// one tensor in memory.
+// write, or in FP8, as compressed-tensors does. Training can start from it without quantizing. Keeps only one
+// tensor in memory.
 #pragma once
 #include <string>
 

@@ -67,9 +67,7 @@ std::optional<DType> dtype_of(StoredType t) {
   return std::nullopt;
 }
 
-std::optional<DType> memory_type(StoredType t) {
-  return t == StoredType::f8_e4m3 ? DType::u8 : dtype_of(t);
-}
+std::optional<DType> memory_type(StoredType t) { return t == StoredType::f8_e4m3 ? DType::u8 : dtype_of(t); }
 
 std::string shape_text(std::span<const std::int64_t> shape) {
   std::string out = "[";

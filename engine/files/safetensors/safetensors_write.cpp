@@ -42,9 +42,8 @@ std::string header_of(const std::vector<TensorSpec>& tensors, const Metadata& me
   for (const auto& t : tensors) {
     Json dims = Json::array();
     for (int i = 0; i < t.shape.rank; ++i) dims.push_back(t.shape[i]);
-    text +=
-        str(text.size() > 1 ? "," : "", Json(t.name).dump(), ":{\"dtype\":\"", name_of(t.stored()),
-            "\",\"shape\":", dims.dump(), ",\"data_offsets\":[", at, ",", at + bytes_of(t), "]}");
+    text += str(text.size() > 1 ? "," : "", Json(t.name).dump(), ":{\"dtype\":\"", name_of(t.stored()),
+                "\",\"shape\":", dims.dump(), ",\"data_offsets\":[", at, ",", at + bytes_of(t), "]}");
     at += bytes_of(t);
   }
   text += "}";
