@@ -11,8 +11,10 @@
 
 namespace ft {
 
-// The memory of a run that changes from phase to phase of a step.
+// The memory of a run that changes while it computes: from phase to phase of a step, and CUDA's own
+// (Ops::driver_memory).
 struct ChangingMemory {
+  const Ops& ops;
   Phases& phases;
   Arena& saved;
   Arena& scratch;

@@ -171,7 +171,7 @@ Engine& Run::start() {
   engine_ = std::make_unique<Engine>(std::move(ops_), std::move(comm_), model(), *request_, counted, around_,
                                      &objective);
   for (Observer* o : observing_)
-    o->started({engine_->context.ops.phases(), engine_->saved, engine_->scratch});
+    o->started({*engine_->ops, engine_->context.ops.phases(), engine_->saved, engine_->scratch});
   return *engine_;
 }
 

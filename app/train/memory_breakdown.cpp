@@ -14,7 +14,13 @@ void MemoryBreakdown::Used::most(const Used& other) {
   scratch = std::max(scratch, other.scratch);
 }
 
-void MemoryBreakdown::begin(const RunHeader&) {
+void MemoryBreakdown::started(const ChangingMemory& memory) {
+  memory_.emplace(memory);
+  cuda_.reserved = memory.ops.driver_memory();
+}
+
+void MemoryBreakdown::begin(const RunHeader& header) {
+  cuda_.planned = header.memory.cuda;
   memory_->phases.watch([this](Phase phase) {
     const Used used{memory_->saved.recent_peak(), memory_->scratch.recent_peak()};
     recent_[static_cast<std::size_t>(phase)].most(used);
@@ -31,6 +37,11 @@ Measures MemoryBreakdown::columns() {
     columns.emplace_back(str("memory/", name_of(phase), "_scratch"), static_cast<double>(used.scratch));
   }
   recent_ = {};
+  if (memory_->ops.device().kind == Device::Kind::cuda) {
+    const std::int64_t now = memory_->ops.driver_memory();
+    cuda_.first_row = cuda_.first_row.value_or(now);
+    columns.emplace_back("memory/cuda", static_cast<double>(now));
+  }
   return columns;
 }
 
@@ -66,6 +77,16 @@ void MemoryBreakdown::end(const Summary& summary) {
   screen_.line("\nmost memory at the phases of a step");
   std::istringstream table(t.text());
   for (std::string text; std::getline(table, text);) screen_.line(text, Screen::kWhole);
+  if (m.cuda > 0) print_cuda(m.cuda);
+}
+
+void MemoryBreakdown::print_cuda(std::int64_t now) const {
+  const auto mib = [](std::int64_t bytes) { return str(bytes >> 20, " MiB"); };
+  screen_.line(
+      str("CUDA: ", mib(cuda_.planned), " planned, ", mib(cuda_.reserved), " when the memory was reserved, ",
+          cuda_.first_row ? mib(*cuda_.first_row) + " at the first row, " : std::string(), mib(now),
+          " at the end"),
+      Screen::kWhole);
 }
 
 }  // namespace ft

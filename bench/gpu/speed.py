@@ -43,7 +43,8 @@ class Work:
 
     def key(self):
         """For names of files."""
-        more = "-dpo" if self.objective == "dpo" else "-recomputed" if self.recompute is True else "-8bit" if self.settings else ""
+        recompute = {True: "-recomputed", "offload": "-offload"}.get(self.recompute, "")
+        more = "-dpo" if self.objective == "dpo" else recompute or ("-8bit" if self.settings else "")
         return f"{self.model}-{self.kind}-{self.batch}-{self.length}{more}"
 
 
@@ -52,6 +53,7 @@ WORKS = [Work("LoRA r16, 2 x 4096", "lora", 2, 4096, trace=True), Work("QLoRA NF
          Work("full, 2 x 4096, recomputed as needed", "full", 2, 4096, recompute="auto", steps=6),
          Work("T5-Large LoRA r16, 16 x (512 + 128)", "lora", 16, 512, model="t5", target=128, steps=30, trace=True),
          Work("full, 2 x 4096, AdamW in 8 bits", "full", 2, 4096, recompute="auto", steps=6, settings=("training.optim=adamw_8bit",))]
+OFFLOADED = Work("QLoRA NF4, 1 x 4096, recomputed, inputs on the host", "qlora", 1, 4096, recompute="offload")
 DPO = Work("DPO, LoRA r16, 4 pairs of 2 x 1024", "lora", 4, 1024, objective="dpo")
 COMPARED = [Work("LoRA r16, 2 x 4096, 8 layers", "lora", 2, 4096, model="llama8"), Work("QLoRA NF4, 2 x 4096, 8 layers", "qlora", 2, 4096, model="llama8"),
             Work("full, 2 x 4096, 8 layers", "full", 2, 4096, model="llama8"),
@@ -104,7 +106,7 @@ def make_run(c, w, steps=None):
            "training": {"output_dir": str(name.with_suffix("")), "per_device_train_batch_size": w.batch, "max_steps": steps or c.steps or w.steps,
                         "learning_rate": 1e-4, "lr_scheduler_type": "constant", "weight_decay": 0.0, "max_grad_norm": 1.0, "bf16": True,
                         "gradient_checkpointing": w.recompute},
-           "logging": {"logging_steps": 1, "progress": "plain"}, "checkpointing": {"save_strategy": "no"}, "objective": {"type": w.objective}}
+           "logging": {"logging_steps": 1, "progress": "plain", "memory_breakdown": True}, "checkpointing": {"save_strategy": "no"}, "objective": {"type": w.objective}}
     if w.kind != "full":
         run["lora"] = {"r": 16, "lora_alpha": 32, "lora_dropout": 0.0, "target_modules": "all-linear"}
     if w.kind == "qlora":
@@ -135,6 +137,7 @@ def ft_row(c, w, outcome):
     begun, ended = (outcome.line_times[i] for i in (0, len(steps) - 1)) if len(outcome.line_times) >= len(steps) else (None, None)
     row = {"tokens_per_second": speed, "flops_per_second": speed * flops / tokens if flops else None, "peak_gib": outcome.gpu_gib,
            "planned_gib": planned / 2**30 if planned else None, "first_loss": steps[0]["loss"], "last_loss": steps[-1]["loss"], "seconds": outcome.seconds,
+           "cuda": next((line for line in outcome.text.splitlines() if line.startswith("CUDA: ")), ""),
            "wall_clock": a_step * (len(steps) - 1) / (ended - begun) if ended and ended > begun else None, "begun": begun, "ended": ended}
     if w.objective == "dpo":                         # prompts count as often as answers, as the other's do
         row["tokens_per_second"] = row["wall_clock"] or speed
@@ -163,6 +166,8 @@ def said(c, row):
     if share:
         parts.append(share)
     parts.append(f"{gib(row['peak_gib'])} GiB" + (f" (ft's plan: {gib(row['planned_gib'])})" if row.get("planned_gib") else ""))
+    if row.get("cuda"):
+        parts.append(row["cuda"])
     if row["condition"]:
         parts.append(row["condition"].text())
     return ", ".join(parts)
@@ -284,7 +289,7 @@ def steps(c, table):
     yield ceilings_and_models(c, ("llama", "t5"), *(["--all"] if c.all else []))
     yield Step("computations of a block", [[Command([ops], c.environment)]], 60, check=lambda o: condition_of(c, o[0]) + o[0].text,
                missing=no_gpu or ("" if ops.exists() else f"there is no bench_gpu in {c.programs}"))
-    for w in WORKS[:5]:
+    for w in (*WORKS[:5], OFFLOADED):
         yield measure(c, w, table)
     for w in WORKS:
         if w.trace:

@@ -43,6 +43,13 @@ TEST(CudaLife, AutoIsBf16) {
   EXPECT_NE(w.says().find(" parameters, f32 (auto on a CPU), from "), std::string::npos) << w.says();
 }
 
+TEST(CudaLife, RowsHaveWhatCudaHolds) {
+  const Workplace w("llama", kLoraRun);
+  losses_of(w, {"device=cuda", "logging.memory_breakdown=true"});
+  for (const Json& row : rows(w / "out/log.jsonl"))
+    EXPECT_EQ(row.contains("memory/cuda"), row.contains("loss")) << row.dump();
+}
+
 TEST(CudaLife, Qlora) {
   const Workplace w("llama", kLoraRun);
   const std::string quantized = "quantization.load_in_4bit=true", f32 = "training.bf16=false";
