@@ -206,7 +206,7 @@ GoldenRun::GoldenRun(const GoldenCase& c, How how)
     if (adapter_ && adapter_->has(p))
       adapter_->read(p, y, first);
     else if (p.name.starts_with(lora::kPeftPrefix))  // not in any file
-      starts.read({weights_, weights_, nullptr, how.dtype}, p, y, first);
+      starts.read({weights_, weights_, nullptr, nullptr, how.dtype}, p, y, first);
     else
       weights_.read(p.stored_name(), y, first);
   });
