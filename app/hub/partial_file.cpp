@@ -11,6 +11,7 @@
 
 #include "engine/core/error.h"
 #include "engine/files/file.h"
+#include "engine/files/write_all.h"
 
 namespace ft::hub {
 
@@ -56,7 +57,7 @@ void PartialFile::read(const std::function<void(std::string_view)>& take) const 
 }
 
 void PartialFile::commit(const std::filesystem::path& complete) {
-  if (::fsync(fd_) != 0) fail(errno);
+  if (const int error = sync_all(fd_)) fail(error);
   const bool own = is_own();
   if (::close(std::exchange(fd_, -1)) != 0) fail(errno);
   if (own && std::rename(part_.c_str(), complete.c_str()) == 0)

@@ -9,6 +9,7 @@
 
 #include "engine/files/file.h"
 #include "engine/files/hash.h"
+#include "engine/files/links.h"
 #include "engine/files/parallel.h"
 
 namespace ft {
@@ -117,14 +118,19 @@ std::string CheckpointWriter::commit(const Json& about) {
   require(about.is_object(), "the description of a checkpoint must be an object");
   std::vector<std::string> names;
   for (const auto& entry : fs::recursive_directory_iterator(path())) {
-    if (entry.is_directory()) continue;
-    require(entry.is_regular_file(), "a checkpoint holds files and folders only");
-    names.push_back(entry.path().lexically_relative(path()).string());
+    const fs::file_type type = entry.symlink_status().type();
+    if (type == fs::file_type::directory) continue;
+    const std::string name = entry.path().lexically_relative(path()).string();
+    refuse_links(path(), name);
+    require(type == fs::file_type::regular, "a checkpoint holds files and folders only");
+    names.push_back(name);
   }
   std::sort(names.begin(), names.end());
   std::vector<Json> entries(names.size());
   in_parallel(static_cast<std::int64_t>(names.size()), [&](std::int64_t i) {
-    const InputFile file(join_path(path(), names[static_cast<std::size_t>(i)]), Exit::storage);
+    const std::string& name = names[static_cast<std::size_t>(i)];
+    const InputFile file(join_path(path(), name), Exit::storage);
+    require_below(path(), name, file.state());
     entries[static_cast<std::size_t>(i)] = {{"bytes", file.size()}, {"sha256", sha256(file)}};
   });
   Json files = Json::object();

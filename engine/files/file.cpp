@@ -156,8 +156,7 @@ void AtomicFile::extend(std::int64_t bytes) {
 
 void AtomicFile::commit() {
   require(fd_ >= 0, "committed twice");
-  // A failed fsync is never retried: the kernel may have dropped the pages it could not write.
-  if (::fsync(fd_) != 0) fail_to_write(path_, errno);
+  if (const int error = sync_all(fd_)) fail_to_write(path_, error);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_to_write(path_, errno);
   temporary_.clear();
   ::close(std::exchange(fd_, -1));  // the lock ends after the temporary name has
@@ -230,7 +229,7 @@ std::string system_error_text(int error) {
 void sync_folder(const std::string& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) fail_to_write(folder, errno);
-  const int failed = ::fsync(fd) != 0 ? errno : 0;
+  const int failed = sync_all(fd);
   ::close(fd);
   // Some file systems cannot sync a folder and return EINVAL; that is not an error.
   if (failed != 0 && failed != EINVAL) fail_to_write(folder, failed);

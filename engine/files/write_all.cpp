@@ -19,4 +19,10 @@ int write_all(int fd, const void* data, std::int64_t bytes) {
   return 0;
 }
 
+int sync_all(int fd) {
+  while (::fsync(fd) != 0)
+    if (errno != EINTR) return errno;
+  return 0;
+}
+
 }  // namespace ft

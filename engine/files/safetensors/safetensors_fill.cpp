@@ -8,6 +8,8 @@
 #include <filesystem>
 
 #include "engine/files/convert.h"
+#include "engine/files/links.h"
+#include "engine/files/write_all.h"
 
 namespace ft {
 namespace {
@@ -33,17 +35,18 @@ void write_at(const SafetensorsFile& file, int fd, const std::byte* from, std::i
 }  // namespace
 
 SafetensorsFiller::SafetensorsFiller(const std::string& folder) {
+  const fs::path place = without_slash(folder);
   std::vector<std::string> names;
   std::error_code problem;
-  for (const auto& entry : fs::directory_iterator(folder, problem))
-    if (entry.path().extension() == ".safetensors") names.push_back(entry.path().string());
+  for (const auto& entry : fs::directory_iterator(place, problem))
+    if (entry.path().extension() == ".safetensors") names.push_back(entry.path().filename().string());
   if (problem) fail_to_fill(folder, problem.value());
   files_.reserve(names.size());  // places_ points into files_, which must not reallocate
   for (const std::string& name : names) {
     File& f = files_.emplace_back();
-    f.header = std::make_unique<SafetensorsFile>(name, Exit::storage);
-    f.fd = ::open(name.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (f.fd < 0) fail_to_fill(name, errno);
+    f.header = std::make_unique<SafetensorsFile>((place / name).string(), Exit::storage);
+    // The folder may not be a link either: it was just made.
+    f.fd = open_below(place.parent_path().string(), (place.filename() / name).string(), O_WRONLY);
     for (const StoredTensor& t : f.header->tensors()) places_[t.name] = {&f, &t};
   }
 }
@@ -79,7 +82,7 @@ void SafetensorsFiller::write(const std::string& tensor, std::int64_t first, con
 
 void SafetensorsFiller::sync() {
   for (const File& f : files_)
-    if (::fsync(f.fd) != 0) fail_to_fill(f.header->path(), errno);
+    if (const int error = sync_all(f.fd)) fail_to_fill(f.header->path(), error);
 }
 
 }  // namespace ft

@@ -84,6 +84,23 @@ TEST(Checkpoint, HasFilesInFolders) {
             "4 " + path + "/templates/a.jinja: is damaged: its SHA-256 is not the manifest's");
 }
 
+// A link would be missing from the manifest, or stand for bytes outside of the checkpoint.
+TEST(Checkpoint, HasNoLinks) {
+  const TempFolder folder;
+  const TempFolder elsewhere;
+  elsewhere.write("in/c.bin", "of another");
+  for (const char* target : {"in", "in/c.bin", "nothing"}) {
+    CheckpointWriter writer(folder.path(), 5);
+    write_file(writer.path() + "/a.bin", "weights");
+    std::filesystem::create_directory(writer.path() + "/sub");
+    std::filesystem::create_symlink(elsewhere / target, writer.path() + "/sub/link");
+    EXPECT_EQ(error_of([&] { writer.commit(Json::object()); }),
+              "6 " + writer.path() +
+                  "/sub/link: is a symbolic link; ft writes through no link in an output folder; remove it");
+  }
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
 TEST(Checkpoint, ReplacesAtOneStroke) {
   const TempFolder folder;
   save(folder.path(), 3, "old");

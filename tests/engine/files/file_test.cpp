@@ -1,13 +1,17 @@
 // Files: pipes and folders are refused without waiting, and writing leaves a complete file or nothing.
 #include "engine/files/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <cstdio>
+#include <thread>
 
 #include "engine/core/environment.h"
 #include "engine/files/folder_lock.h"
@@ -63,6 +67,53 @@ TEST(Links, BelowAFolderAreRefused) {
   EXPECT_EQ(error_of([&] { refuse_links(folder.path(), "link/file"); }), "6 " + folder / "link" + end);
   EXPECT_EQ(error_of([&] { refuse_links(folder.path(), "real/dangling"); }),
             "6 " + folder / "real/dangling" + end);
+}
+
+TEST(OpenBelow, MakesFoldersAndFollowsNoLink) {
+  const TempFolder folder;
+  const TempFolder elsewhere;
+  constexpr int kNew = O_WRONLY | O_CREAT;
+  const auto open = [&](const std::string& name, int ways) {
+    return error_of([&] { ::close(open_below(folder.path(), name, ways)); });
+  };
+  EXPECT_EQ(open("a/b/file", kNew), "no error");
+  EXPECT_TRUE(std::filesystem::is_regular_file(folder / "a/b/file"));
+  EXPECT_EQ(open("a//b/file", O_RDONLY), "no error");
+  EXPECT_EQ(open("a/c/file", O_RDONLY), "6 " + folder / "a/c: cannot be read: No such file or directory");
+  EXPECT_EQ(open("a/b/file/x", kNew), "6 " + folder / "a/b/file/x: cannot be written: Not a directory");
+  elsewhere.write("file", "kept");
+  ASSERT_EQ(::symlink(elsewhere.path().c_str(), (folder / "a/away").c_str()), 0);
+  ASSERT_EQ(::symlink((elsewhere / "file").c_str(), (folder / "a/link").c_str()), 0);
+  const std::string end = ": is a symbolic link; ft writes through no link in an output folder; remove it";
+  for (const int ways : {O_RDONLY, kNew, kNew | O_TRUNC}) {
+    EXPECT_EQ(open("a/away/file", ways), "6 " + folder / "a/away" + end);
+    EXPECT_EQ(open("a/away/new/file", ways), "6 " + folder / "a/away" + end);
+    EXPECT_EQ(open("a/link", ways), "6 " + folder / "a/link" + end);
+  }
+  EXPECT_EQ(slurp(elsewhere / "file"), "kept");
+  EXPECT_EQ(elsewhere.entries(), 1u);
+  ::close(open_below(folder / "a/away", "file", O_RDONLY));  // the folder itself is the user's choice
+}
+
+// Somebody exchanges a folder and a link all the time: a file is opened in the folder or not at all.
+TEST(OpenBelow, IsNotLedAwayByAChangingLink) {
+  const TempFolder folder;
+  const TempFolder elsewhere;
+  ASSERT_EQ(::mkdir((folder / "place").c_str(), 0700), 0);
+  ASSERT_EQ(::symlink(elsewhere.path().c_str(), (folder / "away").c_str()), 0);
+  std::atomic<bool> stop{false};
+  std::thread somebody([&] {
+    while (!stop)
+      ::renameat2(AT_FDCWD, (folder / "place").c_str(), AT_FDCWD, (folder / "away").c_str(), RENAME_EXCHANGE);
+  });
+  int opened = 0;
+  for (int i = 0; i < 2000; ++i)
+    opened +=
+        error_of([&] { ::close(open_below(folder.path(), "place/file", O_WRONLY | O_CREAT)); }) == "no error";
+  stop = true;
+  somebody.join();
+  EXPECT_GT(opened, 0);
+  EXPECT_EQ(elsewhere.entries(), 0u);
 }
 
 TEST(AtomicFile, ReplacesALinkAndLeavesItsTarget) {

@@ -47,6 +47,23 @@ TEST(SafetensorsFiller, MakesTheSameFiles) {
     EXPECT_TRUE(slurp(in_parts / name) == slurp(at_once / name)) << name;
 }
 
+// The folder was just made, so a link in its place is somebody else's.
+TEST(SafetensorsFiller, FollowsNoLink) {
+  Model model;
+  const TempFolder folder;
+  std::filesystem::create_directory(folder / "elsewhere");
+  write_shards(folder / "elsewhere", "model", model.specs, {});
+  std::filesystem::create_symlink("elsewhere", folder / "staged");
+  const std::string end = ": is a symbolic link; ft writes through no link in an output folder; remove it";
+  for (const char* slash : {"", "/"})
+    EXPECT_EQ(error_of([&] { SafetensorsFiller(folder / "staged" + slash); }),
+              "6 " + folder / "staged" + end);
+  std::filesystem::create_directory(folder / "other");
+  std::filesystem::create_symlink("../elsewhere/model.safetensors", folder / "other/model.safetensors");
+  EXPECT_EQ(error_of([&] { SafetensorsFiller(folder / "other"); }),
+            "6 " + folder / "other/model.safetensors" + end);
+}
+
 TEST(SafetensorsFiller, RefusesNan) {
   const TempFolder folder;
   Model model;
