@@ -23,6 +23,7 @@ Saving::Saving(Checkpoints& checkpoints, Communicator& comm, Report& report, Sna
 Saving::~Saving() {
   try {
     if (thread_) thread_->wait_all();
+    look();
   } catch (...) {  // the run ends for another reason
   }
 }

@@ -20,7 +20,8 @@ class Saving {
  public:
   // comm: all ranks of the run. snapshot: null if training waits.
   Saving(Checkpoints&, Communicator& comm, Report&, Snapshot* snapshot);
-  // Waits for the thread. A checkpoint that not all ranks have written is dropped.
+  // Waits for the thread, and reports the checkpoint if it is complete. A checkpoint that not all ranks have
+  // written is dropped.
   ~Saving();
   Saving(const Saving&) = delete;
   Saving& operator=(const Saving&) = delete;

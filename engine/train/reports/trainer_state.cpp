@@ -40,10 +40,15 @@ void TrainerState::begin(const RunHeader& header) {
   rows_ = header.past;
   for (const EvalRow& row : rows_.evaluations) {
     if (header.best_step && row.step != *header.best_step) continue;
-    if (better(metric(row), best_ ? std::optional(metric(*best_)) : std::nullopt, header.greater_is_better))
-      best_ = row;
+    const std::optional<double> before = best_.empty() ? std::nullopt : std::optional(metric(best_.back()));
+    if (better(metric(row), before, header.greater_is_better)) best_.push_back(row);
   }
-  if (best_ && is_there(best_->step)) best_saved_ = best_->step;
+  if (!best_.empty() && is_there(best_.back().step)) best_saved_ = best_.back().step;
+}
+
+const EvalRow* TrainerState::best_at(std::int64_t step) const {
+  const auto after = std::ranges::find_if(best_, [&](const EvalRow& row) { return row.step > step; });
+  return after == best_.begin() ? nullptr : &*std::prev(after);
 }
 
 bool TrainerState::is_there(std::int64_t step) const {
@@ -54,7 +59,7 @@ void TrainerState::step(const StepRow& row) { rows_.steps.push_back(row); }
 
 void TrainerState::evaluation(const EvalRow& row) {
   rows_.evaluations.push_back(row);
-  if (row.best) best_ = row;
+  if (row.best) best_.push_back(row);
 }
 
 void TrainerState::saving(std::int64_t step, const std::filesystem::path& folder) {
@@ -64,7 +69,7 @@ void TrainerState::saving(std::int64_t step, const std::filesystem::path& folder
 void TrainerState::saved(const SavedRow& row) { write_checkpointed(row.step, path_); }
 
 void TrainerState::write_checkpointed(std::int64_t step, const std::string& to) {
-  if (best_ && best_->step == step) best_saved_ = step;
+  if (const EvalRow* best = best_at(step); best && best->step == step) best_saved_ = step;
   const History rows = up_to(step, rows_);  // training may have passed this step
   const StepRow last = rows.steps.empty() ? StepRow{} : rows.steps.back();
   const double steps = static_cast<double>(std::max<std::int64_t>(1, header_.steps_per_epoch));
@@ -85,9 +90,10 @@ void TrainerState::write(const Summary& now, const History& rows, bool ended, co
     history.back().erase("memory");  // transformers' rows are flat
   }
   const bool has_checkpoint = best_saved_ > 0 && (best_saved_ == saving || is_there(best_saved_));
-  const bool has_metric = best_ && std::isfinite(metric(*best_));
-  const Json state = {{"best_global_step", best_ ? Json(best_->step) : Json(nullptr)},
-                      {"best_metric", has_metric ? Json(metric(*best_)) : Json(nullptr)},
+  const EvalRow* best = best_at(now.step);  // training may have passed this step
+  const bool has_metric = best && std::isfinite(metric(*best));
+  const Json state = {{"best_global_step", best ? Json(best->step) : Json(nullptr)},
+                      {"best_metric", has_metric ? Json(metric(*best)) : Json(nullptr)},
                       {"best_model_checkpoint",
                        has_checkpoint ? Json(checkpoint_path(header_.output, best_saved_)) : Json(nullptr)},
                       {"epoch", now.epoch},

@@ -85,6 +85,32 @@ TEST(TrainerState, GoesIntoTheCheckpoint) {
   EXPECT_EQ(state_of(staged)["best_model_checkpoint"], "outputs/gsm8k/checkpoint-10");
 }
 
+// checkpointing.async_save: a better evaluation comes before the checkpoint of an earlier step is complete.
+TEST(TrainerState, IsTheSameIfTrainingHasGoneOn) {
+  std::vector<nlohmann::ordered_json> states;
+  for (const bool beside : {false, true}) {
+    const TestFolder folder;
+    TrainerState state(folder.file("trainer_state.json"));
+    state.begin(sample_header());
+    play(state, 1, 9);
+    state.step(sample_step(10));
+    state.evaluation(sample_evaluation(10, 0.5, true));
+    const TestFolder staged;
+    state.saving(10, staged.path());
+    const auto go_on = [&] {
+      for (std::int64_t step = 11; step <= 13; ++step) state.step(sample_step(step));
+      state.evaluation(sample_evaluation(13, 0.25, true));
+    };
+    if (beside) go_on();
+    state.saved({.step = 10, .seconds = 0.1, .folder = "outputs/gsm8k/checkpoint-10"});
+    states.push_back(state_of(folder));
+    EXPECT_EQ(states.back(), state_of(staged));
+    EXPECT_EQ(states.back()["best_global_step"], 10);
+    EXPECT_EQ(states.back()["best_metric"], 0.5);
+  }
+  EXPECT_EQ(states[0], states[1]);
+}
+
 TEST(TrainerState, ResumedEqualsUninterrupted) {
   const TestFolder folder;
   std::filesystem::create_directories(folder.file("checkpoint-10"));
