@@ -75,8 +75,12 @@ std::uint64_t audit_hash(std::span<const std::byte> bytes, std::uint64_t seed) {
 Audit::Audit(Ops& ops, std::vector<ParameterStore*> stores, Communicator& world)
     : ops_(ops), stores_(std::move(stores)), world_(world), pieces_(ops) {
   own_.push_back({kPosition, 0});
-  each_held(true, true, [&](HostPieces&, const Held& h) { own_.push_back({key_of(h), 0}); });
+  each_held(true, true, [&](HostPieces& pieces, const Held& h) {
+    own_.push_back({key_of(h), 0});
+    pieces.reserve(h.values);
+  });
   gather();
+  differ();  // gives sorted_ its size
   std::map<std::uint64_t, int> ranks;
   for (const auto& entries : all_)
     for (const Entry& e : entries) ++ranks[e.key];
@@ -159,28 +163,36 @@ void Audit::check(std::int64_t step, const std::string& position, bool gradients
 
 void Audit::gather() {
   const auto ranks = static_cast<std::size_t>(world_.size()), rank = static_cast<std::size_t>(world_.rank());
-  std::vector<std::uint64_t> counts(ranks);
-  counts[rank] = own_.size();
-  world_.all_gather_host(std::as_writable_bytes(std::span(counts)));
-  const std::size_t each = *std::ranges::max_element(counts) * sizeof(Entry);
+  counts_.resize(ranks);
+  counts_[rank] = own_.size();
+  world_.all_gather_host(std::as_writable_bytes(std::span(counts_)));
+  const std::size_t each = *std::ranges::max_element(counts_) * sizeof(Entry);
   wire_.resize(ranks * each);
   std::memcpy(wire_.data() + rank * each, own_.data(), own_.size() * sizeof(Entry));
   world_.all_gather_host(wire_);
   all_.resize(ranks);
   for (std::size_t r = 0; r < ranks; ++r) {
-    all_[r].resize(counts[r]);
-    std::memcpy(all_[r].data(), wire_.data() + r * each, counts[r] * sizeof(Entry));
+    all_[r].resize(counts_[r]);
+    std::memcpy(all_[r].data(), wire_.data() + r * each, counts_[r] * sizeof(Entry));
   }
+}
+
+bool Audit::differ() {
+  sorted_.clear();
+  for (const auto& entries : all_) sorted_.insert(sorted_.end(), entries.begin(), entries.end());
+  std::ranges::sort(sorted_);
+  const auto two = [](const Entry& a, const Entry& b) { return a.key == b.key && a.hash != b.hash; };
+  return std::ranges::adjacent_find(sorted_, two) != sorted_.end();
 }
 
 // Returns a message about the first tensor that differs, by the lowest rank that holds it; empty: none
 // differs. All ranks have the same hashes, so they return the same.
 std::string Audit::verdict(std::int64_t step) {
+  if (!differ()) return "";
   std::map<std::uint64_t, Votes> all;
   for (std::size_t r = 0; r < all_.size(); ++r)
     for (const Entry& e : all_[r]) all[e.key][e.hash].push_back(static_cast<int>(r));
   const auto different = std::ranges::count_if(all, [](const auto& v) { return v.second.size() > 1; });
-  if (different == 0) return "";
   for (std::size_t r = 0; r < all_.size(); ++r)
     for (const Entry& e : all_[r]) {
       const Votes& votes = all[e.key];

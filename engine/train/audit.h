@@ -4,6 +4,7 @@
 // names the rank whose bits differ. Tensors with the same name, kind and elements must be equal; no rule
 // depends on a parallel axis.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -28,7 +29,8 @@ class Audit {
 
   // Number of tensors that this rank shares with other ranks and compares; 0: it shares none.
   std::int64_t compared() const { return compared_; }
-  // Compares everything after a step; every rank calls it. position: text that must be equal on all ranks.
+  // Compares everything after a step, in memory of the constructor; every rank calls it. position: text that
+  // must be equal on all ranks.
   // gradients: true if the step's gradients were added up over ranks. Throws UserError (corruption), with the
   // same text on all ranks, if a tensor differs. A slow rank may throw (peer_lost), because another rank has
   // left.
@@ -37,6 +39,7 @@ class Audit {
  private:
   struct Entry {
     std::uint64_t key, hash;  // hashes of its identity (name, kind, elements), and of its bits
+    auto operator<=>(const Entry&) const = default;
   };
   enum class Kind : std::uint8_t { value, master, gradient, state };
   // A tensor of this rank: elements [first, first + values.numel()) of a parameter or of its state.
@@ -51,6 +54,7 @@ class Audit {
   // slices: also visits masters, gradients and states.
   void each_held(bool slices, bool gradients, const std::function<void(HostPieces&, const Held&)>& visit);
   void gather();  // own_ of all ranks into all_
+  bool differ();  // some entries of all_ with one key have several hashes
   bool is_shared(std::uint64_t key) const;
   std::string told_by(int rank, std::uint64_t key);
   std::string verdict(std::int64_t step);
@@ -63,7 +67,10 @@ class Audit {
   std::vector<std::uint64_t> shared_;  // keys that several ranks hold, ascending
   bool slices_ = false;                // some of shared_ belong to masters, gradients or states
   std::vector<Entry> own_;
+  // These have their full size after the constructor, which gathers more entries than any check.
   std::vector<std::vector<Entry>> all_;  // by rank
+  std::vector<Entry> sorted_;
+  std::vector<std::uint64_t> counts_;  // of entries, by rank
   std::vector<std::byte> wire_;
   std::int64_t compared_ = 0, agreed_step_ = 0;
 };

@@ -13,6 +13,11 @@ constexpr std::int64_t kPiece = std::int64_t{1} << 20;  // elements
 
 HostPieces::HostPieces(Ops& ops) : ops_(ops), direct_(ops.device().kind == Device::Kind::cpu) {}
 
+void HostPieces::reserve(const Tensor& x) {
+  if (direct_ || x.numel() == 0) return;
+  staging_.reserve(static_cast<std::size_t>(x.elements(0, std::min(kPiece, x.numel())).bytes()));
+}
+
 void HostPieces::out_of(const Tensor& x, const VisitPiece& visit) {
   each(x, [&](const Tensor& piece, std::int64_t first, const Tensor& part) {
     if (!direct_) ops_.download(piece.data, part);

@@ -17,6 +17,7 @@ using VisitPiece = std::function<void(const Tensor& piece, std::int64_t first)>;
 class HostPieces {
  public:
   explicit HostPieces(Ops& ops);
+  void reserve(const Tensor& x);                          // takes the host memory that x needs
   void out_of(const Tensor& x, const VisitPiece& visit);  // downloads x, which must be dense
   void copy_to(std::byte* host, const Tensor& x);         // downloads x in one piece
   void into(const Tensor& x, const VisitPiece& fill);     // uploads the pieces that `fill` writes to x

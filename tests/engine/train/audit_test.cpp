@@ -5,11 +5,27 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <new>
 #include <set>
 
 #include "engine/files/checkpoint_folder.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/engine/train/guarded_run.h"
+
+namespace {
+
+thread_local std::size_t allocated = 0;  // bytes that this thread has taken so far
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  allocated += bytes;
+  if (void* p = std::malloc(bytes)) return p;
+  throw std::bad_alloc();
+}
+void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 namespace ft::test {
 namespace {
@@ -137,12 +153,21 @@ std::vector<Planted> faults() {
            }}};
 }
 
+using Vectors = std::vector<std::pair<std::string, std::int64_t>>;
+
+class Untrained final : public PlainModel {
+ public:
+  using PlainModel::PlainModel;
+  void forward_backward(Ctx&, ParameterStore&, const Batch&, const Loss&) override {}
+};
+
 // Calls body(audit, store, rank) on ranks of stage 0.
-std::vector<Said> audited(int ranks, const std::function<void(Audit&, ParameterStore&, int)>& body) {
+std::vector<Said> audited(int ranks, const std::function<void(Audit&, ParameterStore&, int)>& body,
+                          const Vectors& vectors = {{"a", kSizes[0]}, {"b", kSizes[1]}, {"c", kSizes[2]}}) {
   std::vector<Said> errors;
   for (const auto& thrown : run_ranks_catching(ranks, [&](MeshCommunicator& comm) {
          cpu::CpuOps ops(1);
-         Sines model(DType::f32, {});
+         Untrained model(vectors, DType::f32);
          const TrainConfig config = settings_of({});
          ParameterStore store(ops, comm, ZeroStage::of(0), states_of(config.training));
          model.add_units(store);
@@ -180,6 +205,30 @@ TEST(Audit, ComparesThePosition) {
   const std::string what = text_of(errors);
   EXPECT_TRUE(what.starts_with("step 1: rank 2 differs from ranks 0 and 1 in the position in the run"))
       << what;
+}
+
+// Checks allocate only the windows over the states, as every step does.
+TEST(Audit, HasItsMemoryFromTheStart) {
+  Vectors many;
+  for (int i = 0; i < 400; ++i) many.emplace_back(str("vector ", i), 16);
+  const std::vector<Said> errors = audited(
+      2,
+      [](Audit& audit, ParameterStore& store, int) {
+        const auto taken = [](const auto& work) {
+          const std::size_t before = allocated;
+          work();
+          return allocated - before;
+        };
+        const std::string position = "the same";
+        const std::size_t windows = taken([&] {
+          store.stepping().each_slice(Placement::replicated, {.grads = true}, [](const Slice&) {});
+        });
+        EXPECT_GT(windows, 0u);  // memory is counted
+        for (int step = 1; step <= 3; ++step)
+          EXPECT_LE(taken([&] { audit.check(step, position, true); }), windows + 1024) << step;
+      },
+      many);
+  for (const Said& error : errors) EXPECT_EQ(error.what, "");
 }
 
 TEST(Audit, SkipsGradientsThatAreNotAddedUp) {
