@@ -1,9 +1,9 @@
 #include "app/launch/labelled.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "engine/core/error.h"
 #include "engine/files/file.h"
@@ -11,17 +11,16 @@
 
 namespace ft {
 
-Labelled::Labelled(Screen& screen, std::string label, std::string path)
-    : screen_(screen), label_(std::move(label)), path_(std::move(path)) {
-  if (path_.empty()) return;
-  constexpr int kWays = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
-  const int fd = ::open(path_.c_str(), kWays, 0666);
-  if (fd < 0) {
-    const int error = errno;
-    refuse_links(folder_of(path_), path_.substr(path_.rfind('/') + 1));
-    throw UserError(Exit::storage, str(path_, ": ", std::strerror(error)));
-  }
+Labelled::Labelled(Screen& screen, std::string label, const std::string& folder, const std::string& name)
+    : screen_(screen), label_(std::move(label)) {
+  if (name.empty()) return;
+  path_ = join_path(folder, name);
+  const int fd = open_below(folder, name, O_WRONLY | O_CREAT | O_APPEND);
   file_ = ::fdopen(fd, "a");
+  if (file_) return;
+  const int error = errno;
+  ::close(fd);
+  throw UserError(Exit::storage, str(printable(path_), ": cannot be written: ", system_error_text(error)));
 }
 
 Labelled::~Labelled() {

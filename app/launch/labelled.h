@@ -12,8 +12,9 @@ namespace ft {
 
 class Labelled {
  public:
-  // `path`: a file to which the output is appended; empty: none. The screen must outlive this object.
-  Labelled(Screen& screen, std::string label, std::string path);
+  // The output is appended to folder/name, where no part of `name` may be a symbolic link; an empty name: to
+  // no file. The screen must outlive this object. Throws UserError (storage) if the file cannot be opened.
+  Labelled(Screen& screen, std::string label, const std::string& folder = "", const std::string& name = "");
   Labelled(const Labelled&) = delete;
   Labelled& operator=(const Labelled&) = delete;
   ~Labelled();

@@ -72,7 +72,8 @@ Exit launch(const LaunchArgs& args, const std::string& output_dir, const Distrib
           .master = args.master_addr,
           .port = std::max(0, args.master_port),
           .token = random_token(),
-          .log_dir = args.log_dir,
+          .log_folder = args.log_dir.empty() ? output_dir : args.log_dir,
+          .log_names = args.log_dir.empty() ? "ranks/" : "",
           .ssh = {}};
   if (job.master.empty() && config.master_addr != usual.master_addr) job.master = config.master_addr;
   if (args.master_port < 0 && config.master_port != usual.master_port)
@@ -89,11 +90,7 @@ Exit launch(const LaunchArgs& args, const std::string& output_dir, const Distrib
   if (job.master.empty() && job.hosts.size() == 1) job.master = "127.0.0.1";
   if (std::any_of(job.hosts.begin(), job.hosts.end(), [](const Host& h) { return !is_here(h.name); }))
     job.ssh = ssh_options(args.ssh_port);
-  if (job.log_dir.empty()) {
-    refuse_links(output_dir, "ranks");
-    job.log_dir = (std::filesystem::path(output_dir) / "ranks").string();
-  }
-  make_folders(job.log_dir);  // in the run's folder, which the ranks find there
+  make_folders(job.log_folder);  // the ranks find the run's folder there
   return run_job(job);
 }
 

@@ -83,8 +83,8 @@ Launcher::Launcher(const Job& job)
     for (std::size_t i = 0; i < h.slots.size(); ++i, ++rank) {
       const std::string label =
           job.hosts.size() > 1 ? str("[", rank, " ", h.name, "] ") : str("[", rank, "] ");
-      outputs_.push_back(std::make_unique<Labelled>(
-          screen_, label, (std::filesystem::path(job.log_dir) / str("rank-", rank, ".log")).string()));
+      outputs_.push_back(std::make_unique<Labelled>(screen_, label, job.log_folder,
+                                                    str(job.log_names, "rank-", rank, ".log")));
     }
   groups_.resize(job.hosts.size());
   remote_.resize(job.hosts.size());
@@ -152,7 +152,7 @@ void Launcher::listening(int port) {
 
 void Launcher::noted(const std::string& host, std::string_view text) {
   auto& to = notes_[host];
-  if (!to) to = std::make_unique<Labelled>(screen_, "[" + host + "] ", "");
+  if (!to) to = std::make_unique<Labelled>(screen_, "[" + host + "] ");
   to->add(text);
 }
 

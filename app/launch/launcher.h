@@ -18,7 +18,7 @@ struct Job {
   std::string master;                // address of rank 0; empty: the first host's name
   int port = 0;                      // 0: any free one
   std::string token;
-  std::string log_dir;
+  std::string log_folder, log_names;  // rank N's log: LOG_FOLDER/LOG_NAMESrank-N.log
   std::vector<std::pair<std::string, std::string>> environment;  // variables of every rank
   SshOptions ssh;
 };
@@ -29,7 +29,7 @@ struct Job {
 Socket listen_for_ranks(const std::string& host, int port, bool chosen, bool others);
 
 // Copies rank 0's stdout unchanged to stdout, and every other output line to stderr after the rank's label.
-// All output goes without labels to LOG_DIR/rank-N.log. Returns the exit code of the first rank that failed
+// All output goes without labels to its log. Returns the exit code of the first rank that failed
 // by itself (128 plus the signal's number if one killed it). When one rank fails, the others are killed after
 // 3 s.
 Exit run_job(const Job&);

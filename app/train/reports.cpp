@@ -24,8 +24,10 @@ const std::string& or_else(const std::string& path, const std::string& run) {
   return path.empty() ? run : path;
 }
 
-std::string folder_of(const MonitorConfig& monitor, const std::string& run) {
-  return join_path(or_else(monitor.output_path, run), monitor.job_name);
+// Returns the report of a monitor, in its folder or the run's.
+template <class Monitor>
+std::unique_ptr<Report> monitored(const MonitorConfig& monitor, const std::string& run) {
+  return std::make_unique<Monitor>(or_else(monitor.output_path, run), monitor.job_name);
 }
 
 }  // namespace
@@ -43,9 +45,9 @@ std::unique_ptr<Reports> make_reports(Screen& screen, const LoggingConfig& confi
   add(std::make_unique<RunFacts>(join_path(folder, "run_facts.json")));
   add(std::make_unique<TrainerState>(join_path(folder, "trainer_state.json")));
   if (config.tensorboard.enabled || wanted(Reporter::tensorboard))
-    add(std::make_unique<TensorBoard>(folder_of(config.tensorboard, folder)));
+    add(monitored<TensorBoard>(config.tensorboard, folder));
   if (config.csv_monitor.enabled || wanted(Reporter::csv))
-    add(std::make_unique<CsvFiles>(folder_of(config.csv_monitor, folder)));
+    add(monitored<CsvFiles>(config.csv_monitor, folder));
   if (config.wandb.enabled || wanted(Reporter::wandb))
     add(std::make_unique<Wandb>(join_path(or_else(config.wandb.output_path, folder), "wandb"), config.wandb));
   if (wanted(Reporter::mlflow))

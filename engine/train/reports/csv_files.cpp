@@ -38,7 +38,7 @@ void CsvFiles::add(const std::string& name, std::int64_t step, double value) {
   if (!file) {
     std::string file_name = name + ".csv";
     std::replace(file_name.begin(), file_name.end(), '/', '_');
-    RunFile begun(join_path(folder_, file_name), /*keep=*/false);
+    RunFile begun(folder_, join_path(job_, file_name), /*keep=*/false);
     begun.append("step," + name.substr(name.rfind('/') + 1) + "\n");
     file = std::move(begun);
   }

@@ -11,7 +11,9 @@ namespace ft {
 
 class CsvFiles final : public Report {
  public:
-  explicit CsvFiles(std::string folder) : folder_(std::move(folder)) {}
+  // The files are below folder/job, where no part of `job` may be a symbolic link.
+  explicit CsvFiles(std::string folder, std::string job = "")
+      : folder_(std::move(folder)), job_(std::move(job)) {}
 
   // Begins the files again; a resumed run's files begin with its earlier rows.
   void begin(const RunHeader& header) override;
@@ -22,7 +24,7 @@ class CsvFiles final : public Report {
   // name: such as Train/Samples/train_loss
   void add(const std::string& name, std::int64_t step, double value);
 
-  std::string folder_;
+  std::string folder_, job_;
   std::int64_t sequences_per_step_ = 0;
   std::map<std::string, RunFile> files_;  // by name
 };

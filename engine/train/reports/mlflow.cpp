@@ -156,7 +156,9 @@ void Mlflow::begin(const RunHeader& header) {
 void Mlflow::log(std::int64_t step, const Measures& numbers) {
   for (const auto& [name, value] : numbers) {
     RunFile& file = files_[name];
-    if (!file) file = RunFile(join_path(run_, "metrics/" + metric_name(name)), /*keep=*/false);
+    if (!file)
+      file = RunFile(store_, experiment_id_ + "/" + run_id_ + "/metrics/" + metric_name(name),
+                     /*keep=*/false);
     std::ostringstream line;
     line.precision(std::numeric_limits<double>::max_digits10);
     line << milliseconds() << ' ' << value << ' ' << step << '\n';

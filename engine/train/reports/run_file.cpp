@@ -22,17 +22,16 @@ namespace {
 
 }  // namespace
 
-RunFile::RunFile(const std::string& path, bool keep) : path_(path) {
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+RunFile::RunFile(const std::string& path, bool keep)
+    : RunFile(std::filesystem::path(path).parent_path().string(),
+              std::filesystem::path(path).filename().string(), keep) {}
+
+RunFile::RunFile(const std::string& folder, const std::string& name, bool keep)
+    : path_(join_path(folder, name)) {
   std::error_code error;
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
-  if (error) fail(folder.string(), error.value());
-  constexpr int kWays = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY;
-  fd_ = ::open(path.c_str(), kWays | (keep ? 0 : O_TRUNC), 0666);
-  if (fd_ >= 0) return;
-  const int reason = errno;
-  refuse_links(folder.string(), std::filesystem::path(path).filename().string());
-  fail(path, reason);
+  if (error) fail(folder, error.value());
+  fd_ = open_below(folder, name, O_WRONLY | O_CREAT | O_APPEND | (keep ? 0 : O_TRUNC));
 }
 
 RunFile::RunFile(RunFile&& other) noexcept
@@ -66,7 +65,8 @@ void RunFile::append(std::string_view piece) {
 
 void RunFile::sync() {
   require(fd_ >= 0, "a run file is opened before it is made durable");
-  if (::fdatasync(fd_) != 0 && errno != EINVAL) fail(path_, errno);  // EINVAL: a pipe or a device
+  const int error = sync_all(fd_);
+  if (error != 0 && error != EINVAL) fail(path_, error);  // EINVAL: a pipe or a device
 }
 
 }  // namespace ft

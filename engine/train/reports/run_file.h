@@ -10,8 +10,11 @@ namespace ft {
 class RunFile {
  public:
   RunFile() = default;
-  // Creates missing folders. keep: the file's content stays, and pieces are appended to it.
+  // Creates missing folders. keep: the file's content stays, and pieces are appended to it. Throws UserError
+  // (storage) if the file is a symbolic link.
   RunFile(const std::string& path, bool keep);
+  // The file folder/name, where no part of `name` may be a symbolic link.
+  RunFile(const std::string& folder, const std::string& name, bool keep);
   RunFile(RunFile&& other) noexcept;
   RunFile& operator=(RunFile&& other) noexcept;
   ~RunFile();

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/core/error.h"
+#include "engine/files/file.h"
 #include "engine/files/protobuf.h"
 #include "engine/train/reports/crc.h"
 #include "engine/train/reports/hparams.h"
@@ -65,23 +66,22 @@ std::string restart_event(double wall_time, std::int64_t step) {
 
 namespace {
 
-// Returns events.out.tfevents.SECONDS.HOST.PROCESS.N: TensorBoard reads the files of a folder in the order of
-// names.
+// Returns the name of a new file, events.out.tfevents.SECONDS.HOST.PROCESS.N: TensorBoard reads the files of
+// a folder in the order of names.
 std::string new_file(const std::string& folder) {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host = {"localhost"};
-  const std::string name =
-      str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(seconds_since_1970()), ".", host.data(),
-          ".", getpid(), ".");
+  const std::string name = str("events.out.tfevents.", static_cast<std::int64_t>(seconds_since_1970()), ".",
+                               host.data(), ".", getpid(), ".");
   int n = 0;
-  while (std::filesystem::exists(name + std::to_string(n))) ++n;
+  while (std::filesystem::exists(join_path(folder, name + std::to_string(n)))) ++n;
   return name + std::to_string(n);
 }
 
 }  // namespace
 
 void TensorBoard::begin(const RunHeader& header) {
-  file_ = RunFile(new_file(folder_), /*keep=*/false);
+  file_ = RunFile(folder_, join_path(job_, new_file(join_path(folder_, job_))), /*keep=*/false);
   file_.append(tensorboard::record(tensorboard::version_event(seconds_since_1970())));
   if (header.resumed_step > 0)
     file_.append(

@@ -38,7 +38,9 @@ std::string restart_event(double wall_time, std::int64_t step);
 
 class TensorBoard final : public Report {
  public:
-  explicit TensorBoard(std::string folder) : folder_(std::move(folder)) {}
+  // The files are below folder/job, where no part of `job` may be a symbolic link.
+  explicit TensorBoard(std::string folder, std::string job = "")
+      : folder_(std::move(folder)), job_(std::move(job)) {}
 
   void begin(const RunHeader& header) override;
   void step(const StepRow& row) override;
@@ -52,7 +54,7 @@ class TensorBoard final : public Report {
 
   void describe(const RunHeader& header);
 
-  std::string folder_;
+  std::string folder_, job_;
   RunFile file_;
 };
 

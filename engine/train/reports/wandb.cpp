@@ -149,7 +149,7 @@ void Wandb::open(bool resumed) {
   std::error_code none;
   // These marks are removed because the file gets rows that are not synced.
   for (const char* mark : {".synced", ".syncstate"}) fs::remove(path + mark, none);
-  file_ = RunFile(path, /*keep=*/false);
+  file_ = RunFile(folder_, name + "/run-" + id_ + ".wandb", /*keep=*/false);
   records_ = rows_ = 0;
   file_.append(framing_.begin());
 }

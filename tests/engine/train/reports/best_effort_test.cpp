@@ -69,6 +69,22 @@ TEST(RunFile, IsNotWrittenThroughALink) {
   EXPECT_EQ(lines_of(folder.file("target")), std::vector<std::string>{"kept"});
 }
 
+TEST(RunFile, IsNotWrittenIntoALinkedFolder) {
+  const TestFolder folder;
+  std::filesystem::create_directory(folder.file("elsewhere"));
+  std::filesystem::create_symlink("elsewhere", folder.file("csv"));
+  try {
+    RunFile(folder.path(), "csv/log", false);
+    ADD_FAILURE() << "a link was followed";
+  } catch (const UserError& e) {
+    EXPECT_EQ(e.code, Exit::storage);
+    EXPECT_NE(std::string(e.what()).find("csv: is a symbolic link"), std::string::npos) << e.what();
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(folder.file("elsewhere")));
+  RunFile(folder.path(), "new/csv/log", false).append("a row\n");
+  EXPECT_EQ(lines_of(folder.file("new/csv/log")), std::vector<std::string>{"a row"});
+}
+
 TEST(RunFile, NoticesThatItWasRemoved) {
   const TestFolder folder;
   RunFile file(folder.file("log"), false);
