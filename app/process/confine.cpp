@@ -67,11 +67,12 @@ class Ruleset {
   Ruleset(const Ruleset&) = delete;
   Ruleset& operator=(const Ruleset&) = delete;
 
+  enum class Kinds : std::uint8_t { all, files };
   // Allows reading a file, or a folder and all files below it. A link stands for its target.
-  void allow(const std::string& path) const {
+  void allow(const std::string& path, Kinds kinds = Kinds::all) const {
     const int file = ::open(path.c_str(), O_PATH | O_CLOEXEC);
     struct stat info {};
-    if (file < 0 || ::fstat(file, &info) != 0) {
+    if (file < 0 || ::fstat(file, &info) != 0 || (kinds == Kinds::files && !S_ISREG(info.st_mode))) {
       if (file >= 0) ::close(file);
       return;
     }
@@ -203,7 +204,7 @@ void confine_files(const std::vector<std::string>& readable, const std::vector<s
     std::error_code none;
     for (auto entry = fs::recursive_directory_iterator(path, none); entry != fs::end(entry);
          entry.increment(none))
-      if (entry->is_symlink(none)) rules.allow(entry->path().string());
+      if (entry->is_symlink(none)) rules.allow(entry->path().string(), Ruleset::Kinds::files);
   }
   give_up_privileges();
   rules.enforce();

@@ -12,8 +12,9 @@ namespace ft {
 std::string reason_against_confining();
 
 // Limits this thread, and the threads that it starts later, to reading these files, and the files below these
-// folders. `with_links`: also the targets of links in a folder. No program can be run. Skips paths that do
-// not exist. Call it before other threads exist. Throws UserError (config) if the kernel refuses.
+// folders. `with_links`: also the files to which links in a folder lead, wherever these are; not the folders.
+// No program can be run. Skips paths that do not exist. Call it before other threads exist. Throws UserError
+// (config) if the kernel refuses.
 void confine_files(const std::vector<std::string>& readable, const std::vector<std::string>& with_links);
 
 enum class AllowedCalls : std::uint8_t {

@@ -33,6 +33,7 @@ class Confined : public testing::Test {
     for (const char* name : {"model/config.json", "blobs/weights", "blobs/other", "secret"})
       std::ofstream(folder_ + "/" + name) << name;
     fs::create_symlink("../blobs/weights", folder_ + "/model/weights");
+    fs::create_symlink("../blobs", folder_ + "/model/folder");
   }
   ~Confined() override { fs::remove_all(folder_); }
   void SetUp() override {
@@ -75,7 +76,9 @@ TEST_F(Confined, ReadsNamedFilesAndTargetsOfTheirLinksOnly) {
     return confined(AllowedCalls::reading, [&] { return opens(name); });
   };
   EXPECT_EQ(read("model/config.json"), 0);
-  EXPECT_EQ(read("model/weights"), 0);  // a link, as in the hub's cache
+  EXPECT_EQ(read("model/weights"), 0);            // a link, as in the hub's cache
+  EXPECT_EQ(read("model/folder/weights"), 0);     // the same file
+  EXPECT_EQ(read("model/folder/other"), EACCES);  // a link to a folder opens none of its files
   EXPECT_EQ(read("blobs/other"), EACCES);
   EXPECT_EQ(read("secret"), EACCES);
   EXPECT_EQ(read("model/../secret"), EACCES);
