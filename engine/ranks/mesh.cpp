@@ -54,8 +54,6 @@ std::string name_of(const Greeting& g) {
 
 std::span<const std::byte> bytes_of(const Greeting& g) { return std::as_bytes(std::span(&g, 1)); }
 
-constexpr std::chrono::seconds kToSeal{10};  // for the handshake of distributed.encryption
-
 std::uint16_t code_of(Encryption e) { return static_cast<std::uint16_t>(e); }
 
 std::string other_encryption(const std::string& who, std::uint16_t theirs, const Meeting& m) {
@@ -90,7 +88,7 @@ class Door {
       ::poll(fds.data(), fds.size(), std::min(milliseconds_until(deadline), 200));
       for (std::size_t i = guests_.size(); i-- > 0;) {
         const bool stays = !fds[i + 1].revents || hear(guests_[i]);
-        if (stays && guests_[i].said_all()) let_in(guests_[i], come);
+        if (stays && guests_[i].said_all()) let_in(guests_[i], deadline, come);
         if (!stays || guests_[i].said_all() || Clock::now() > guests_[i].until)
           guests_.erase(guests_.begin() + static_cast<std::ptrdiff_t>(i));
       }
@@ -129,7 +127,7 @@ class Door {
     return send_all(g.socket, &c, sizeof c, Clock::now()) && g.hello.version == kMeshVersion;
   }
   template <class Come>
-  void let_in(Guest& g, const Come& come) {
+  void let_in(Guest& g, Clock::time_point deadline, const Come& come) {
     const Greeting& it = g.answer.greeting;
     if (it.size != m_.size)
       throw UserError(Exit::mismatch,
@@ -143,7 +141,7 @@ class Door {
       throw UserError(Exit::config, str(name_of(it), ": rank ", it.rank, " is already taken"));
     missing_.erase(found);
     come(it, sealed(std::move(g.socket), m_.encryption, End::listener, m_.token, g.hello, g.challenge,
-                    Clock::now() + kToSeal, name_of(it)));
+                    deadline, name_of(it)));
   }
   std::string absent() const {
     std::string list;
@@ -193,8 +191,7 @@ Channel introduce(Socket to, const Meeting& m, const Greeting& mine, const std::
   // Reports different settings on both ends, which have proved that they belong to this job.
   if (c.encryption != hello.encryption)
     throw UserError(Exit::mismatch, other_encryption(whom, c.encryption, m));
-  return sealed(std::move(to), m.encryption, End::guest, m.token, hello, c,
-                std::min(deadline, Clock::now() + kToSeal), whom);
+  return sealed(std::move(to), m.encryption, End::guest, m.token, hello, c, deadline, whom);
 }
 
 // Rank 0 receives every rank's greeting, then sends all greetings to every rank.

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/ranks/mesh_communicator.h"
@@ -53,7 +55,8 @@ Meeting meeting_of(int rank, const Address& at, Encryption encryption) {
           .encryption = encryption};
 }
 
-End train(Meeting m) {
+// pause: before each sum.
+End train(Meeting m, std::chrono::milliseconds pause) {
   End end;
   try {
     cpu::CpuOps ops(1);
@@ -62,6 +65,7 @@ End train(Meeting m) {
     end.via = comm.via();
     std::vector<float> values(kValues);
     for (int round = 1; round <= kRounds; ++round) {
+      std::this_thread::sleep_for(pause);
       for (std::size_t i = 0; i < kValues; ++i) values[i] = static_cast<float>(i % 977 + (rank + 1) * round);
       comm.all_reduce({reinterpret_cast<std::byte*>(values.data()), DType::f32, {kValues}});
       for (std::size_t i = 0; i < kValues; ++i)
@@ -75,7 +79,8 @@ End train(Meeting m) {
 
 Trial try_it(
     Encryption encryption, const WireFault& fault,
-    const std::function<void(Meeting&)>& change = [](Meeting&) {}, double seconds = kMeeting) {
+    const std::function<void(Meeting&)>& change = [](Meeting&) {}, double seconds = kMeeting,
+    std::chrono::milliseconds pause = {}) {
   const auto start = Clock::now();
   Meeting zero = meeting_of(0, {"127.0.0.1", 0}, encryption);
   zero.listener = listen_at({"127.0.0.1", 0});
@@ -84,8 +89,8 @@ Trial try_it(
   zero.seconds = one.seconds = seconds;
   change(one);
   Trial t;
-  auto root = std::async(std::launch::async, [&] { return train(std::move(zero)); });
-  t.other = train(std::move(one));
+  auto root = std::async(std::launch::async, [&] { return train(std::move(zero), pause); });
+  t.other = train(std::move(one), pause);
   t.root = root.get();
   t.fault_happened = relay.done();
   t.seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -94,7 +99,7 @@ Trial try_it(
 
 // Tries several at a time: they mostly wait.
 std::vector<Trial> try_all(Encryption encryption, const std::vector<WireFault>& faults,
-                           double seconds = kMeeting) {
+                           double seconds = kMeeting, std::chrono::milliseconds pause = {}) {
   std::vector<Trial> all(faults.size());
   constexpr std::size_t kAtOnce = 16;
   for (std::size_t first = 0; first < faults.size(); first += kAtOnce) {
@@ -102,7 +107,7 @@ std::vector<Trial> try_all(Encryption encryption, const std::vector<WireFault>& 
     for (std::size_t i = first; i < std::min(first + kAtOnce, faults.size()); ++i)
       some.push_back(std::async(std::launch::async, [&, i] {
         all[i] = try_it(
-            encryption, faults[i], [](Meeting&) {}, seconds);
+            encryption, faults[i], [](Meeting&) {}, seconds, pause);
       }));
     for (auto& one : some) one.get();
   }
@@ -146,16 +151,20 @@ TEST_P(Sealed, FindsEveryFaultBetweenTensors) {
   EXPECT_GE(named, static_cast<int>(all.size()) - 2);
 }
 
+// Faults between ranks that compute for some seconds, while two heartbeats a second pass.
 TEST_P(Sealed, FindsFaultsInHeartbeats) {
   std::vector<WireFault> faults;
-  for (const Kind kind : {Kind::flip, Kind::drop, Kind::repeat})
+  for (const Kind kind : {Kind::flip, Kind::drop, Kind::repeat, Kind::insert})
     for (const bool to_root : {true, false})
-      faults.push_back({kind, 1, to_root, 900, kind == Kind::flip ? 1u : 50u});
-  // Adds ranks that wait for a long time while heartbeats pass.
-  faults.push_back({Kind::stall, 0, true, 100'000, 1});
-  for (const Trial& t : try_all(GetParam(), faults)) {
-    EXPECT_TRUE(t.root.right && t.other.right) << t.text();
-    EXPECT_LT(t.seconds, 60) << t.text();
+      faults.push_back({kind, 1, to_root, 2000, kind == Kind::flip ? 1u : 50u, "a stranger's words"});
+  const std::vector<Trial> all = try_all(GetParam(), faults, kMeeting, std::chrono::milliseconds(400));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Trial& t = all[i];
+    EXPECT_TRUE(t.fault_happened) << i;
+    EXPECT_TRUE(t.root.right && t.other.right) << i << " " << t.text();
+    EXPECT_TRUE(t.says(kFound)) << i << " " << t.text();
+    for (const End* end : {&t.root, &t.other}) EXPECT_EQ(end->said.code, Exit::peer_lost) << i << t.text();
+    EXPECT_LT(t.seconds, 60) << i << " " << t.text();
   }
 }
 
@@ -190,6 +199,18 @@ TEST_P(Sealed, FaultsInTheHandshakeEndTheRunInTime) {
     }
     EXPECT_TRUE(all[i].root.right && all[i].other.right) << i;
     EXPECT_LT(all[i].seconds, 60) << i << " " << all[i].text();
+  }
+}
+
+// Ends the meeting in time if the other end stops in the middle of its handshake.
+TEST_P(Sealed, AStallInTheHandshakeEndsWithTheMeeting) {
+  for (const bool to_root : {true, false}) {
+    const Trial t = try_it(
+        GetParam(), {Kind::stall, 0, to_root, to_root ? 300u : 100u}, [](Meeting&) {}, 2);
+    EXPECT_TRUE(t.fault_happened);
+    for (const End* end : {&t.root, &t.other})
+      EXPECT_TRUE(end->said.code == Exit::hang || end->said.code == Exit::peer_lost) << t.text();
+    EXPECT_LT(t.seconds, 8) << t.text();
   }
 }
 
