@@ -100,7 +100,7 @@ TEST(SavingBeside, AnErrorOfAllRanksWaitsForTheCheckpoint) {
   }
 }
 
-// An error of one rank alone: its checkpoint is complete, or absent without a trace.
+// An error of one rank alone: its checkpoint is complete and reported, or absent without a trace.
 TEST(SavingBeside, AnErrorOfOneRankLeavesNothingHalf) {
   for (const int ranks : {1, 2}) {
     const TempFolder folder;
@@ -110,9 +110,14 @@ TEST(SavingBeside, AnErrorOfOneRankLeavesNothingHalf) {
     };
     const RanAll all = run_all(run);
     EXPECT_EQ(all.errors[0].code, Exit::input);
-    EXPECT_EQ(folder.entries(), list_checkpoints(folder.path()).size());
+    const std::vector<std::int64_t> there = list_checkpoints(folder.path());
+    EXPECT_EQ(folder.entries(), there.size());
+    std::vector<std::int64_t> reported;
+    for (const SavedRow& row : all.ranks[0].heard.saves) reported.push_back(row.step);
+    EXPECT_EQ(reported, there);
     if (ranks == 1) {
       EXPECT_EQ(open_checkpoint(checkpoint_path(folder.path(), 2)).step, 2);
+      EXPECT_EQ(there, std::vector<std::int64_t>{2});
     }
   }
 }
