@@ -1,7 +1,10 @@
 #include "app/assembly/engine.h"
 
+#include <limits>
+
 #include "app/screen/format.h"
 #include "engine/cpu/cpu_ops.h"
+#include "engine/cpu/memory.h"
 #include "engine/cuda/gpu_depots.h"
 #include "engine/ops/ops.h"
 #include "engine/ranks/local.h"
@@ -123,16 +126,31 @@ int sharing(const Ops& ops, int local_ranks) {
   return ops.device().kind == Device::Kind::cpu ? local_ranks : 1;
 }
 
-void require_memory(const MemoryReport& planned, const Ops& ops, const std::string& advice, int local_ranks) {
-  const std::int64_t there = ops.free_memory() + ops.driver_memory();
-  const int ranks = sharing(ops, local_ranks);
-  if (there == 0 || planned.total * ranks <= there) return;
-  const std::string each = ranks == 1 ? "this run" : str("each of the ", ranks, " ranks on this machine");
-  throw UserError(Exit::memory,
-                  str(each, " needs ", show::memory(planned.total), " but only ", show::memory(there),
-                      " is free (weights ", show::memory(planned.weights), ", optimizer ",
-                      show::memory(planned.optimizer + planned.gradients), ", activations ",
-                      show::memory(planned.activations + planned.scratch), ")\n  try: ", advice));
+std::int64_t free_host_memory(const Ops& ops) {
+  if (ops.device().kind == Device::Kind::cpu) return 0;
+  const std::int64_t free = cpu::available_memory();
+  return free == std::numeric_limits<std::int64_t>::max() ? 0 : free;
+}
+
+void require_memory(const MemoryReport& planned, const Ops& ops, const MemoryAdvice& advice,
+                    int local_ranks) {
+  const auto fits = [](std::int64_t bytes, int ranks, std::int64_t there) {
+    return there == 0 || bytes <= there / ranks;
+  };
+  const auto each = [](int ranks) {
+    return ranks == 1 ? std::string("this run") : str("each of the ", ranks, " ranks on this machine");
+  };
+  const std::int64_t there = ops.free_memory() + ops.driver_memory(), host = free_host_memory(ops);
+  if (const int ranks = sharing(ops, local_ranks); !fits(planned.total, ranks, there))
+    throw UserError(Exit::memory,
+                    str(each(ranks), " needs ", show::memory(planned.total), " but only ",
+                        show::memory(there), " is free (weights ", show::memory(planned.weights),
+                        ", optimizer ", show::memory(planned.optimizer + planned.gradients), ", activations ",
+                        show::memory(planned.activations + planned.scratch), ")\n  try: ", advice.device));
+  if (!fits(planned.host, local_ranks, host))
+    throw UserError(Exit::memory, str(each(local_ranks), " needs ", show::memory(planned.host),
+                                      " of the host's memory but only ", show::memory(host),
+                                      " is free there\n  try: ", advice.host));
 }
 
 }  // namespace ft

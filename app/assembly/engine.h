@@ -59,8 +59,17 @@ class Engine {
 // Returns how many of a machine's ranks share the memory of this device: all on a CPU, one on a GPU.
 int sharing(const Ops&, int local_ranks);
 
+// Returns the bytes of host memory that the ranks of a machine with GPUs may take; 0: the device is the CPU,
+// or the system does not tell.
+std::int64_t free_host_memory(const Ops&);
+
+// Settings that need less memory, as the ends of messages.
+struct MemoryAdvice {
+  std::string device, host;
+};
+
 // Throws UserError (memory) if this plan, times the ranks that share the device's memory, needs more than is
-// free. `advice` names settings that need less.
-void require_memory(const MemoryReport& planned, const Ops&, const std::string& advice, int local_ranks = 1);
+// free, or if on GPUs it needs more host memory than is free, times the machine's ranks.
+void require_memory(const MemoryReport& planned, const Ops&, const MemoryAdvice&, int local_ranks = 1);
 
 }  // namespace ft

@@ -14,6 +14,7 @@
 #include "app/plan/gpu_sizes.h"
 #include "app/plan/planned.h"
 #include "app/plan/table.h"
+#include "app/plan/ways_out.h"
 #include "app/ranks/offload.h"
 #include "app/ranks/ranks.h"
 #include "app/screen/screen.h"
@@ -118,6 +119,7 @@ Exit plan(const PlanArgs& args) {
   PlanTable table{.ranks = ranks,
                   .grid = grid_of(s.config.distributed),
                   .there = s.room.there,
+                  .host = s.room.host,
                   .positions = positions_of(s.config)};
   for (int stage = 0; stage <= 3; ++stage) {
     if (stage != own && ranks == 1) continue;  // with one rank all stages are the same
@@ -142,6 +144,8 @@ Exit plan(const PlanArgs& args) {
   std::cout << as_text(table);
   if (s.room.there > 0 && table.mine().planned.plan.memory.total > s.room.there)
     std::cout << fits_text(fits(s.config, s.data ? &*s.data : nullptr, s.room, table.mine().longest));
+  if (s.room.host > 0 && table.mine().planned.plan.memory.host > s.room.host)
+    std::cout << "it does not fit into the host's memory; try: " << advice_on_host_memory(s.config) << "\n";
   return Exit::done;
 }
 

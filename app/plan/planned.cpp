@@ -1,13 +1,11 @@
 #include "app/plan/planned.h"
 
 #include <algorithm>
-#include <limits>
 #include <span>
 
 #include "app/assembly/engine.h"
 #include "app/plan/request.h"
 #include "app/rollouts/sampling.h"
-#include "engine/cpu/memory.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/ops/ops.h"
 #include "engine/ranks/together.h"
@@ -129,14 +127,6 @@ std::int64_t most_steps(std::int64_t most, const Holds& holds) {
   return low;
 }
 
-// Returns the host memory for each rank of a machine with GPUs; 0: the device is the CPU, or the system does
-// not tell.
-std::int64_t host_memory_of(const Ops& ops, int ranks) {
-  const std::int64_t free = cpu::available_memory();
-  const bool one = ops.device().kind == Device::Kind::cpu;
-  return one || free == std::numeric_limits<std::int64_t>::max() ? 0 : free / ranks;
-}
-
 }  // namespace
 
 Room room_of(const RunConfig& config) {
@@ -146,7 +136,7 @@ Room room_of(const RunConfig& config) {
   return {.workspace = ops->workspace(),
           .driver = driver_memory(*ops),
           .there = ops->free_memory() / sharing(*ops, ranks) + ops->driver_memory(),
-          .host = host_memory_of(*ops, ranks)};
+          .host = free_host_memory(*ops) / ranks};
 }
 
 Planned planned(const RunConfig& config, const BuiltData* data, Room room,
@@ -184,7 +174,7 @@ bool saves_beside(const RunConfig& config, Model& model, PlanRequest request, st
 bool saves_beside(const RunConfig& config, Model& model, const PlanRequest& request, const Ops& ops,
                   const Ranks& ranks, Communicator& comm) {
   const std::int64_t there = ops.free_memory() / sharing(ops, ranks.local_size) + ops.driver_memory();
-  const bool fits = saves_beside(config, model, request, there, host_memory_of(ops, ranks.local_size));
+  const bool fits = saves_beside(config, model, request, there, free_host_memory(ops) / ranks.local_size);
   return std::ranges::all_of(asked(comm, fits), [](std::uint8_t yes) { return yes > 0; });
 }
 

@@ -124,6 +124,7 @@ std::string as_json(const PlanTable& t) {
   j["parameters"] = plan.parameters;
   j["trained_parameters"] = plan.trained;
   j["memory_there"] = t.there > 0 ? Json(t.there) : Json();
+  if (t.host > 0) j["host_there"] = t.host;
   if (t.there > 0) j["longest"] = t.mine().longest;
   if (t.stages.size() > 1)
     for (const PlannedStage& s : t.stages) {
@@ -156,6 +157,7 @@ std::string as_text(const PlanTable& t) {
       return bytes > 0 ? show::memory(bytes, unit) : std::string("-");
     });
     if (c.bytes == &MemoryReport::total && t.there > 0) text += "     of " + show::memory(t.there);
+    if (c.bytes == &MemoryReport::host && t.host > 0) text += "     of " + show::memory(t.host);
     text += "\n";
   }
   if (t.choose_recomputed) text += recomputed_text(t);

@@ -22,6 +22,7 @@ struct PlanTable {
   int ranks = 1;
   GridShape grid;              // arrangement of the ranks
   std::int64_t there = 0;      // bytes that a rank may take; 0: unknown
+  std::int64_t host = 0;       // for a GPU: bytes of host memory that a rank may take; 0: unknown
   std::int64_t positions = 0;  // positions of the model; 0: unknown
   std::int64_t accumulation = 1;
   bool choose_recomputed = false;      // gradient_checkpointing auto

@@ -88,4 +88,18 @@ std::string advice_on_memory(const RunConfig& c, bool training) {
   return training ? all + "\n  ft plan shows which of these are enough" : all;
 }
 
+std::string advice_on_host_memory(const RunConfig& c) {
+  const ZeroConfig& z = c.zero_optimization;
+  std::string all;
+  const auto way = [&](bool helps, const char* setting) {
+    if (helps) all += str(setting, ", ");
+  };
+  way(c.checkpointing.async_save.value_or(false), "checkpointing.async_save=false");
+  way(c.training.gradient_checkpointing == Checkpointing::offload, "training.gradient_checkpointing=true");
+  way(z.offload_optimizer.device == OffloadDevice::cpu, "zero_optimization.offload_optimizer.device=nvme");
+  way(z.offload_param.device == OffloadDevice::cpu, "zero_optimization.offload_param.device=nvme");
+  way(configured_ranks(c.distributed) > 1, "fewer ranks on each machine");
+  return all + "ending other programs";
+}
+
 }  // namespace ft

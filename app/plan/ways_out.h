@@ -18,5 +18,7 @@ std::vector<WayOut> ways_out(const RunConfig&, bool training);
 
 // Returns the settings, and the sizes that could be smaller, as the end of a message.
 std::string advice_on_memory(const RunConfig&, bool training);
+// Returns the same for the host's memory, which the run has on GPUs: the settings that need less of it.
+std::string advice_on_host_memory(const RunConfig&);
 
 }  // namespace ft

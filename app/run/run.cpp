@@ -124,7 +124,8 @@ Communicator& Run::comm() {
 
 void Run::before(const PlanRequest& request, const std::function<void(Engine&)>& passes) {
   const Plan plan = plan_run(model().model(), request);
-  require_memory(plan.memory, ops(), advice_on_memory(config, false), ranks.local_size);
+  require_memory(plan.memory, ops(), {advice_on_memory(config, false), advice_on_host_memory(config)},
+                 ranks.local_size);
   Engine engine(std::move(ops_), std::move(comm_), model(), request, plan);
   passes(engine);
   ops_ = std::move(engine.ops);  // outlives the rest of the engine, which uses it
@@ -152,7 +153,7 @@ const Plan& Run::count() {
 }
 
 const Plan& Run::plan(const std::string& advice) {
-  require_memory(count().memory, ops(), advice, ranks.local_size);
+  require_memory(count().memory, ops(), {advice, advice_on_host_memory(config)}, ranks.local_size);
   return *plan_;
 }
 

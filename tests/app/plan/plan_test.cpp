@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/assembly/built_model.h"
+#include "app/assembly/engine.h"
 #include "app/plan/fitting.h"
 #include "app/plan/gpu_sizes.h"
 #include "app/plan/planned.h"
@@ -12,6 +13,7 @@
 #include "engine/cuda/cuda_ops.h"
 #include "engine/files/json.h"
 #include "engine/layers/mlp.h"
+#include "engine/ops/null_ops.h"
 #include "tests/app/outcome.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/support/source.h"
@@ -344,6 +346,49 @@ TEST(Plan, SavesBesideTrainingIfThereIsMemory) {
     EXPECT_EQ(plan.memory.snapshot, beside ? without.snapshot : 0);
     EXPECT_EQ(plan.memory.total, beside ? both : without.memory.total);
   }
+}
+
+// On a GPU a checkpoint's snapshot and offloaded data are in the host's memory, which all its ranks share.
+TEST(RequireMemory, CountsTheHostsMemoryOfAGpu) {
+  constexpr std::int64_t kMebi = std::int64_t{1} << 20;
+  const NullOps cpu, gpu({Device::Kind::cuda, 0});
+  const MemoryReport small{.total = 1, .host = kMebi}, large{.total = 1, .host = std::int64_t{1} << 55};
+  const MemoryAdvice advice{.device = "a smaller model", .host = "checkpointing.async_save=false"};
+  EXPECT_EQ(free_host_memory(cpu), 0);
+  const std::int64_t there = free_host_memory(gpu);
+  ASSERT_GT(there, 2 * kMebi);
+  require_memory(small, gpu, advice, 2);
+  require_memory(large, cpu, advice);
+  const auto refused = [&](const MemoryReport& planned, int ranks) -> std::string {
+    try {
+      require_memory(planned, gpu, advice, ranks);
+    } catch (const UserError& e) {
+      EXPECT_EQ(e.code, Exit::memory);
+      return e.what();
+    }
+    return "";
+  };
+  const std::string alone = refused(large, 1);
+  EXPECT_TRUE(alone.starts_with("this run needs ")) << alone;
+  EXPECT_NE(alone.find(" of the host's memory but only "), alone.npos) << alone;
+  EXPECT_TRUE(alone.ends_with("\n  try: checkpointing.async_save=false")) << alone;
+  const std::string shared = refused({.total = 1, .host = there / 4 * 3}, 2);
+  EXPECT_TRUE(shared.starts_with("each of the 2 ranks on this machine needs ")) << shared;
+}
+
+TEST(WaysOut, OfTheHostsMemoryAreThoseThatTakeIt) {
+  RunConfig c;
+  c.device = Device::Kind::cuda;
+  EXPECT_EQ(advice_on_host_memory(c), "ending other programs");
+  c.checkpointing.async_save = true;
+  c.training.gradient_checkpointing = Checkpointing::offload;
+  c.zero_optimization.offload_optimizer.device = OffloadDevice::cpu;
+  c.zero_optimization.offload_param.device = OffloadDevice::cpu;
+  c.distributed.nproc_per_node = 8;
+  EXPECT_EQ(advice_on_host_memory(c),
+            "checkpointing.async_save=false, training.gradient_checkpointing=true, "
+            "zero_optimization.offload_optimizer.device=nvme, zero_optimization.offload_param.device=nvme, "
+            "fewer ranks on each machine, ending other programs");
 }
 
 TEST(Fits, AreShownAloneOrTogether) {
