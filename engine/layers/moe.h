@@ -114,6 +114,8 @@ struct Moe {
     Tensor shared_y, shared_logits, shared_u;  // (T, C), (T, 1) f32; u of the shared gate's adapter
     bool kept = false;
   };
+  // Throws InternalError for parts that this layer does not compute together.
+  void check() const;
   // y = residual + experts(x). With an empty y it computes only the tensors that backward needs. routers:
   // null: no statistics. routed: the router's input; empty: x.
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const RouterStatistics* routers, Keep,

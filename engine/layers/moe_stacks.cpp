@@ -3,6 +3,12 @@
 
 namespace ft {
 
+void Moe::check() const {
+  require(experts.empty() || experts.front().paired() == bool(stacks),
+          "experts with a linear for gates and ups are in stacks");
+  require(!stacks || activation == Activation::silu, "experts in stacks have op::GatedPairs' activation");
+}
+
 Tensor Moe::act(Ctx& c, const Saved& s) const {
   const Tensor act = inside(c, inner(), s.routed);
   c.ops.enter(name);

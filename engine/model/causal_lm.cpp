@@ -18,6 +18,7 @@ CausalLm::CausalLm(Parts parts)
       balance_(parts.balance),
       per_layer_(std::move(parts.per_layer)),
       placeholders_(std::move(parts.placeholders)) {
+  for (DecoderBlock& b : blocks_) b.check();
   vocabulary_.embedding = std::move(parts.embedding);
   vocabulary_.embedding.weight.embedding = true;
   if (auto& positions = vocabulary_.embedding.positions) positions->embedding = true;

@@ -22,6 +22,12 @@ struct DecoderBlock {
   std::optional<PerLayerInput> per_layer;
   std::optional<Parameter> factor;  // (1) f32, of the result; not trained
 
+  // Throws InternalError for parts that a block does not compute together.
+  void check() {
+    if (!delta_net) attention.check();
+    if (const Moe* const m = experts()) m->check();
+  }
+
   using Side = Positions;
   struct Saved {
     Residual::Saved attended, fed;

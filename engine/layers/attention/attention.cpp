@@ -18,6 +18,21 @@ Tensor rows_of(const Norm& norm, const Tensor& x) { return x.view({x.numel() / n
 
 }  // namespace
 
+void SelfAttention::check() const {
+  const bool norms = q_norm || k_norm || v_norm, loan = lends || borrows, keys = bool(k_proj.weight);
+  require(!latent || (!gated && !norms && !loan && !values_are_keys && !by_heads && !keys),
+          "latent attention has no gates, norms over heads, loans, values that are keys or k_proj");
+  require(!fused() || (!gated && !norms && !loan && !values_are_keys),
+          "a linear for queries, keys and values has no gates, norms, loans or values that are keys");
+  require(!by_heads || (fused() && heads.query == heads.key_value),
+          "by_heads is an order of a linear that makes equally many queries, keys and values");
+  require(!lends || !borrows, "a layer that borrows keys lends none");
+  require(!borrows || (!keys && !v_proj.weight && !k_norm && !v_norm),
+          "a layer that borrows keys and values makes and norms none");
+  require(!values_are_keys || borrows || (k_norm && v_norm && !v_proj.weight),
+          "values that are keys have k_norm and v_norm, and no v_proj");
+}
+
 void SelfAttention::attend(Ctx& c, const Saved& s, const Positions& p) const {
   if (p.cached) {
     const KvCache::Layer& past = p.cached->cache->layers[layer];

@@ -57,6 +57,8 @@ struct SelfAttention {
     Tensor u, o_u;  // of the adapters of q, k and v; of o's adapter
   };
   std::string_view name() const { return parent_of(o_proj.name); }  // of the module
+  // Throws InternalError for parts that this layer does not compute together.
+  void check() const;
   // y = residual + attention(x)
   Saved forward(Ctx&, Tensor y, Tensor x, Tensor residual, const Positions&) const;
   // dx = the gradient of x (empty: not wanted); x may be empty when !reads_input().
