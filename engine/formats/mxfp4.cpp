@@ -1,6 +1,7 @@
 #include "engine/formats/mxfp4.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "engine/files/convert.h"
 #include "engine/files/parallel.h"
@@ -10,6 +11,7 @@ namespace ft {
 namespace {
 
 constexpr std::string_view kBlocks = "_blocks", kScales = "_scales";
+constexpr std::uint8_t kLargeScale = 253, kNanScale = 255;  // of 2^126, and of a NaN
 constexpr std::int64_t kBlock = kMxfp4.block, kBytes = kBlock / 2, kMostOnASide = std::int64_t{1} << 24;
 
 // Returns the name without its end; empty if it ends otherwise.
@@ -95,9 +97,23 @@ void Mxfp4Folder::read(const std::string& name, const Tensor& to, std::int64_t f
   if (!stack_of_part(name)) return;
   if (name.ends_with(kBlocks)) return swap_halves(to);
   const auto* scales = to.as<std::uint8_t>();
-  if (const auto* bad = std::find(scales, scales + to.numel(), 255); bad != scales + to.numel())
-    throw UserError(Exit::input, str(printable(files_->info(name).file), ": ", printable(name),
-                                     " has a NaN at element ", first + (bad - scales)));
+  for (std::int64_t i = 0; i < to.numel(); ++i)
+    if (scales[i] >= kLargeScale) check_scale(name, first + i, scales[i]);
+}
+
+// The largest value, 6, exceeds bf16 with a scale of 2^126 or more; smaller values may be finite.
+void Mxfp4Folder::check_scale(const std::string& name, std::int64_t at, std::uint8_t scale) const {
+  const auto refuse = [&](const auto&... what) {
+    throw UserError(Exit::input, str(printable(files_->info(name).file), ": ", printable(name), what...));
+  };
+  if (scale == kNanScale) refuse(" has a NaN at element ", at);
+  constexpr FourBitValues kValues = four_bit_values(FourBitBook::mxfp4);
+  const std::string blocks = with(without(name, kScales), kBlocks);
+  const std::vector<std::uint8_t> codes = bytes_of(blocks, at * kBytes, kBytes);
+  for (std::int64_t i = 0; i < kBlock; ++i)
+    if (const float x = kValues.of[four_bit_code(codes.data(), i)]; std::isinf(x * power_of_two(scale)))
+      refuse(" has at element ", at, " the scale ", int(scale), ", with which a value of ", x,
+             " in the block is Inf");
 }
 
 // Reads the codes expert by expert. Element (i, o) of an expert's matrix has code o in + i.
@@ -124,8 +140,12 @@ void Mxfp4Folder::read_stack(const std::string& name, const Stack& s, const Tens
         }
         const std::int64_t row = e * each + i * s.out;  // number of its first element
         const std::int64_t a = std::max(begin, row), b = std::min(stop, row + s.out);
-        convert(to.data + (a - first) * size_of(to.dtype), to.dtype, values.data() + (a - row), DType::f32,
-                b - a);
+        std::byte* const out = to.data + (a - first) * size_of(to.dtype);
+        convert(out, to.dtype, values.data() + (a - row), DType::f32, b - a);
+        if (const std::int64_t bad = find_nonfinite(out, to.dtype, b - a); bad >= 0)
+          throw UserError(Exit::input,
+                          str(printable(info(name).file), ": ", printable(name), " has a value beyond ",
+                              name_of(to.dtype), " at element ", a + bad));
       }
     });
   }

@@ -19,7 +19,8 @@ class Mxfp4Folder final : public WeightSource {
   std::vector<std::string> names() const override;
   bool has(const std::string& name) const override;
   WeightInfo info(const std::string& name) const override;
-  // Throws UserError (input) if a scale is NaN.
+  // Throws UserError (input) if a scale is NaN or makes a value of its block Inf, or if a value exceeds the
+  // range of the type of `to`. transformers reads these as Inf and NaN.
   void read(const std::string& name, const Tensor& to, std::int64_t first = 0) const override;
   // Finds weights outside stacks only.
   StoredBytes find_stored(const std::string& name, DType type, std::int64_t elements) const override;
@@ -30,6 +31,8 @@ class Mxfp4Folder final : public WeightSource {
   };
   // Returns the stack whose codes or scales a tensor holds; null: none.
   const Stack* stack_of_part(const std::string& name) const;
+  // Throws UserError (input) if the scale with this number is NaN, or makes a value of its block Inf.
+  void check_scale(const std::string& name, std::int64_t at, std::uint8_t scale) const;
   void read_stack(const std::string& name, const Stack&, const Tensor& to, std::int64_t first) const;
   std::vector<std::uint8_t> bytes_of(const std::string& part, std::int64_t first, std::int64_t count) const;
 
