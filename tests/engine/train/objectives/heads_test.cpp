@@ -3,6 +3,7 @@
 // ranks.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -303,6 +304,34 @@ TEST(Embed, RefusesSettingsThatMakeNoSense) {
   EXPECT_NE(refusal_of(c).find("0 is not a number of columns"), std::string::npos);
   c.matryoshka_dims = {64, 64};
   EXPECT_NE(refusal_of(c).find("64 is there twice"), std::string::npos);
+}
+
+// A batch that is large enough for several threads has the bits of its anchors one by one, on one thread.
+TEST(Contrast, ThreadsChangeNoBit) {
+  constexpr std::size_t kAnchors = 40, kDocuments = 90, kColumns = 330;
+  std::mt19937 random(3);
+  std::normal_distribution<double> normal;
+  const auto made = [&](std::size_t n) {
+    Vectors v{std::vector<double>(n * kColumns), kColumns};
+    for (double& x : v.values) x = normal(random);
+    return v;
+  };
+  const Vectors anchors = made(kAnchors), documents = made(kDocuments);
+  std::vector<std::size_t> positives;
+  for (std::size_t i = 0; i < kAnchors; ++i) positives.push_back((7 * i) % kDocuments);
+  const std::vector<std::int64_t> dims{kColumns};
+  const Contrasted all = contrast(anchors, documents, positives, 20, dims);
+  double loss = 0;
+  for (std::size_t i = 0; i < kAnchors; ++i) {
+    const Vectors one{{anchors[i].begin(), anchors[i].end()}, kColumns};
+    const Contrasted own = contrast(one, documents, std::span(positives).subspan(i, 1), 20, dims);
+    loss += own.loss;
+    EXPECT_EQ(own.ranks[0], all.ranks[i]);
+    EXPECT_TRUE(std::ranges::equal(own.anchors, std::span(all.anchors).subspan(i * kColumns, kColumns))) << i;
+  }
+  EXPECT_EQ(all.loss, loss);
+  const Contrasted again = contrast(anchors, documents, positives, 20, dims);
+  EXPECT_EQ(again.documents, all.documents);
 }
 
 }  // namespace
