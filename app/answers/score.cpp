@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/answers/text_model.h"
+#include "app/config/head_settings.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
 #include "data/classify/inputs.h"
@@ -187,6 +188,7 @@ Exit score(const ScoreArgs& args) {
   model.start(shapes);
   Screen screen(Screen::standard_error());
   show_warnings(screen, model.built());
+  if (const std::string why = explain_objective(args.model, args.adapter); !why.empty()) screen.line(why);
   {
     Working working(screen, "scoring", "batches");
     std::size_t first = 0;

@@ -4,6 +4,7 @@
 
 #include "engine/files/file.h"
 #include "engine/files/json.h"
+#include "engine/files/safetensors/safetensors.h"
 #include "engine/settings/fields.h"
 #include "engine/train/objectives/list.h"
 
@@ -40,6 +41,17 @@ bool classifies(const Json& config) {
   return is_architecture(config, "ForTokenClassification") ||
          (is_architecture(config, "ForSequenceClassification") &&
           (stored_labels(config).size() != 1 || !text_in(config, "problem_type").empty()));
+}
+
+// Returns the rows of the score in a PEFT adapter's file, one for each label. Throws UserError (input) if it
+// has none.
+std::int64_t labels_in(const std::string& adapter) {
+  const SafetensorsFile file(join_path(adapter, "adapter_model.safetensors"));
+  for (const StoredTensor& t : file.tensors())
+    if (t.name.ends_with(".score.weight") && t.shape.size() == 2) return t.shape[0];
+  throw UserError(Exit::input, file.path() +
+                                   ": has no score.weight, which adapters of task_type SEQ_CLS "
+                                   "have; train it with modules_to_save score");
 }
 
 void take_labels(ClassifySettings& c, const Json& config) {
@@ -102,6 +114,27 @@ void take_sentence_settings(RunConfig& c, const std::string& folder) {
   if (!c.objective.normalize_embeddings) c.objective.normalize_embeddings = normalized;
 }
 
+// Decides about an adapter of task_type SEQ_CLS: one label, of a base whose config.json has no problem_type,
+// is a reward model, and anything else classifies. A regression without problem_type computes the same score.
+ObjectiveConfig sequence_objective(const std::string& model, const std::string& adapter) {
+  const std::string config = join_path(model, "config.json");
+  const Json base = path_exists(config) ? read_json(config) : Json();
+  const std::int64_t labels = labels_in(adapter);
+  if (labels == 1 && text_in(base, "problem_type").empty()) return ObjectiveConfig(&objectives::kReward);
+  ObjectiveConfig o(&objectives::kClassify);
+  o.task_type = ClassifyTask::sequence;
+  o.num_labels = labels;
+  return o;
+}
+
+// True if only PEFT's files tell that an adapter scores sequences.
+bool is_bare_sequence_adapter(const std::string& adapter) {
+  const std::string peft = join_path(adapter, "adapter_config.json");
+  return !adapter.empty() && !path_exists(join_path(adapter, "run.json")) &&
+         !path_exists(join_path(adapter, kSentenceModules)) && path_exists(peft) &&
+         text_in(read_json(peft), "task_type") == "SEQ_CLS";
+}
+
 }  // namespace
 
 void take_head_settings(RunConfig& c) {
@@ -133,16 +166,26 @@ std::optional<ObjectiveConfig> trained_objective(const std::string& model, const
     const std::string task = text_in(read_json(peft), "task_type");
     if (task == "FEATURE_EXTRACTION") return ObjectiveConfig(&objectives::kEmbed);
     if (task == "TOKEN_CLS") return ObjectiveConfig(&objectives::kClassify);
-    if (task != "SEQ_CLS") return {};
-    const Json base =
-        path_exists(join_path(model, "config.json")) ? read_json(join_path(model, "config.json")) : Json();
-    return ObjectiveConfig(classifies(base) ? &objectives::kClassify : &objectives::kReward);
+    if (task == "SEQ_CLS") return sequence_objective(model, adapter);
+    return {};
   }
   if (!path_exists(config)) return {};
   const Json j = read_json(config);
   if (classifies(j)) return ObjectiveConfig(&objectives::kClassify);
   if (is_architecture(j, "ForSequenceClassification")) return ObjectiveConfig(&objectives::kReward);
   return {};
+}
+
+std::string explain_objective(const std::string& model, const std::string& adapter) {
+  if (!is_bare_sequence_adapter(adapter)) return "";
+  const ObjectiveConfig o = sequence_objective(model, adapter);
+  const std::string begin = str(adapter, ": its task_type is SEQ_CLS and it has no run.json; ");
+  if (o.type == &objectives::kReward)
+    return begin +
+           "it has one label and the base's config.json no problem_type, so it is taken for a reward model "
+           "(objective.type=reward)";
+  return str(begin, "with ", *o.num_labels, *o.num_labels == 1 ? " label" : " labels",
+             " it is taken for a model that classifies (objective.type=classify)");
 }
 
 }  // namespace ft

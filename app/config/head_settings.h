@@ -13,6 +13,10 @@ void take_head_settings(RunConfig&);
 // texts: from the run.json beside it, else from its files. Empty: it writes texts.
 std::optional<ObjectiveConfig> trained_objective(const std::string& model, const std::string& adapter);
 
+// Returns a sentence about trained_objective()'s choice for an adapter that only PEFT's task_type SEQ_CLS
+// describes: "ADAPTER: its task_type is ...". Empty for other adapters.
+std::string explain_objective(const std::string& model, const std::string& adapter);
+
 // Names of sentence-transformers' files in a model's folder.
 inline constexpr const char *kSentenceModules = "modules.json", *kPoolingFolder = "1_Pooling",
                             *kNormalizeFolder = "2_Normalize",

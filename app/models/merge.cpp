@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "app/assembly/class_model.h"
+#include "app/config/head_settings.h"
 #include "app/files/merger.h"
 #include "app/files/model_files.h"
 #include "app/files/output_folder.h"
@@ -110,6 +111,7 @@ Exit merge(const MergeArgs& args) {
   const RunConfig config = merge_config(args.model, args.adapter);
   BuiltModel built = build_model(config, Weights::check);
   show_warnings(screen, built);
+  if (const std::string why = explain_objective(args.model, args.adapter); !why.empty()) screen.line(why);
   OutputFolder output(args.output, args.overwrite, {args.model, args.adapter});
   Merger merger(built);
   const Stacks stacks = file_stacks(merger.specs(dtype), built.made.info);

@@ -2,7 +2,7 @@
 // with recomputation; one rank's losses on several; the planned bytes; results that ft reads again; mistakes.
 #include <gtest/gtest.h>
 
-#include "engine/files/safetensors/safetensors.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "tests/life/program.h"
 
 namespace ft::test {
@@ -31,7 +31,7 @@ struct Place : Workplace {
   Place(const char* file, const Json& objective, const Json& kind = kLora)
       : Workplace("llama", configured(file, objective, kind)) {
     std::ofstream classes(*this / "classes.jsonl"), several(*this / "several.jsonl"),
-        tokens(*this / "tokens.jsonl"), texts(*this / "texts.jsonl");
+        numbers(*this / "numbers.jsonl"), tokens(*this / "tokens.jsonl"), texts(*this / "texts.jsonl");
     for (int i = 0; i < 12; ++i) {
       const auto ids = [i](int n, int step) {
         std::vector<int> all{1};
@@ -41,6 +41,7 @@ struct Place : Workplace {
       const std::vector<int> text = ids(2 + i % 5, 11);
       classes << Json{{"input_ids", text}, {"label", i % 3 == 0 ? Json("red") : Json(i % 3)}}.dump() << "\n";
       several << Json{{"input_ids", text}, {"label", {i % 2, i / 2 % 2}}}.dump() << "\n";
+      numbers << Json{{"input_ids", text}, {"label", 0.25 * (i % 5)}}.dump() << "\n";
       tokens << Json{{"input_ids", text}, {"labels", std::vector<int>(text.size(), i % 2)}}.dump() << "\n";
       texts << Json{{"anchor_ids", text}, {"positive_ids", ids(3, 5)}, {"negative_ids", ids(1 + i % 4, 17)}}
                    .dump()
@@ -138,6 +139,29 @@ TEST(HeadsLife, PlansToTheByte) {
   }
 }
 
+// The plan has the largest micro-batch of all ranks, and the log the memory of rank 0: they are equal if rank
+// 0 gets such a batch, as it does if all texts are of one length.
+TEST(HeadsLife, PlansToTheByteOnTwoRanks) {
+  for (const Json& kind : {kLora, kFull}) {
+    const Place w("classes.jsonl", kColours, kind);
+    std::ofstream classes(w / "classes.jsonl");
+    for (int i = 0; i < 12; ++i)
+      classes << Json{{"input_ids", {1, 3 + i, 5, 9, 20 + i}}, {"label", i % 3}}.dump() << "\n";
+    classes.close();
+    for (const int stage : {0, 1, 2, 3}) {
+      const std::string out = "s" + std::to_string(stage);
+      ASSERT_EQ(w.launch(2, stage, out), 0) << w.says();
+      const Json measured = rows(w / out / "log.jsonl").back().at("memory");
+      ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json", "--ranks", "2",
+                       "zero_stage=" + std::to_string(stage),
+                       "zero_optimization.stage3_param_persistence_threshold=0"}),
+                0)
+          << w.says();
+      expect_planned(Json::parse(contents(w / "stdout")), measured);
+    }
+  }
+}
+
 // ft eval and ft score give the same figures for a result and for its merged model.
 TEST(HeadsLife, ResultsAreReadAgain) {
   for (const Kind& k : kinds()) {
@@ -184,6 +208,48 @@ TEST(HeadsLife, ResultsAreReadAgain) {
         EXPECT_NEAR(b[at].get<double>(), value.get<double>(), 1e-4) << at;
       }
   }
+}
+
+// Without run.json the rows of an adapter's score tell what it is, and ft says so.
+TEST(HeadsLife, BareAdaptersAreKnownByTheirLabels) {
+  const auto scored = [](const Place& w, const char* out) {
+    std::ofstream(w / "in.jsonl") << R"({"input_ids": [1, 5, 9, 20]})"
+                                  << "\n";
+    EXPECT_EQ(
+        w.run({"score", "--model", "model", "--adapter", "out", "--input", "in.jsonl", "--output", out}), 0)
+        << w.says();
+    return rows(w / out).at(0);
+  };
+  const auto says = [](const Place& w, const std::string& what) {
+    EXPECT_NE(w.says().find(what), std::string::npos) << w.says();
+  };
+  {
+    const Place w("classes.jsonl", {{"type", "classify"}, {"num_labels", 3}});
+    std::ofstream(w / "classes.jsonl") << R"({"input_ids": [1, 5, 9], "label": 2})"
+                                       << "\n";
+    ASSERT_EQ(w.train({"data.eval_datasets=null", "evaluation.eval_strategy=no"}), 0) << w.says();
+    const Json known = scored(w, "known.jsonl");
+    fs::remove(w / "out/run.json");
+    EXPECT_EQ(scored(w, "bare.jsonl"), known);
+    EXPECT_EQ(known["scores"].size(), 3U);
+    says(w, "with 3 labels it is taken for a model that classifies (objective.type=classify)");
+    ASSERT_EQ(w.run({"merge", "--model", "model", "--adapter", "out", "--output", "merged"}), 0) << w.says();
+    says(w, "with 3 labels it is taken for a model that classifies");
+    EXPECT_EQ(Json::parse(contents(w / "merged/config.json"))["architectures"][0],
+              "LlamaForSequenceClassification");
+  }
+  const Place w("numbers.jsonl", {{"type", "classify"}, {"num_labels", 1}});
+  ASSERT_EQ(w.train(), 0) << w.says();
+  const Json known = scored(w, "known.jsonl");
+  fs::remove(w / "out/run.json");
+  const Json bare = scored(w, "bare.jsonl");
+  says(w, "no problem_type, so it is taken for a reward model (objective.type=reward)");
+  EXPECT_EQ(bare["reward"], known["score"]) << bare.dump() << known.dump();
+  fs::remove(w / "out/adapter_model.safetensors");
+  write_safetensors(w / "out/adapter_model.safetensors", {{"other", DType::f32, {1}}}, {});
+  EXPECT_EQ(w.run({"score", "--model", "model", "--adapter", "out", "--input", "in.jsonl", "--output", "no"}),
+            3);
+  says(w, "has no score.weight, which adapters of task_type SEQ_CLS have");
 }
 
 TEST(HeadsLife, AScoreIsAProbability) {
