@@ -23,6 +23,9 @@ Use serve_options(CLI::App& app) {
       ->check(CLI::Range(1, 10000))
       ->type_name("N")
       ->capture_default_str();
+  app.add_option("--max-reply", args->max_reply,
+                 "Largest reply with embeddings, such as 200MB; larger requests are refused. [64MiB]")
+      ->type_name("SIZE");
   app.add_flag("--sandbox", args->sandbox,
                "Read only the files that this needs, write none, run no program, connect to nothing (Linux's "
                "Landlock and seccomp; on CPUs).");

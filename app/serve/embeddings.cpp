@@ -23,6 +23,7 @@
 #include "app/serve/voices.h"
 #include "data/tokenizers/tokenizer.h"
 #include "engine/core/base64.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "engine/train/objectives/list.h"
 
 namespace ft {
@@ -31,6 +32,7 @@ namespace {
 constexpr std::int64_t kEmbeddingBody = std::int64_t{8} << 20;
 constexpr std::int64_t kEmbeddedTokens = 2048, kEmbeddedTexts = 64;  // of a pass
 constexpr std::size_t kMostInputs = 2048;                            // of a request
+constexpr const char* kUsualReply = "64MiB";
 
 using Ids = std::vector<std::int32_t>;
 
@@ -43,12 +45,13 @@ struct EmbeddingAsk {
 class EmbeddingApi {
  public:
   EmbeddingApi(TextModel& model, std::string name, std::string key, const Origins& origins,
-               std::int64_t longest, const StopSignals& stop)
+               std::int64_t longest, std::int64_t most_bytes, const StopSignals& stop)
       : model_(model),
         name_(std::move(name)),
         key_(std::move(key)),
         origins_(origins),
         longest_(longest),
+        most_bytes_(most_bytes),
         stop_(stop),
         started_(std::time(nullptr)),
         tokenizer_(make_tokenizer(model.config().model.tokenizer())) {}
@@ -98,8 +101,10 @@ class EmbeddingApi {
     }
     if (!body.is_object()) throw ApiError(400, "the body is a JSON object");
     const EmbeddingAsk ask = read(body);
-    Json data = Json::array();
-    std::int64_t tokens = 0;
+    body = {};
+    require_room(ask);
+    std::string data;
+    std::int64_t tokens = 0, index = 0;
     for (const Ids& ids : ask.texts) tokens += std::ssize(ids);
     using Clock = std::chrono::steady_clock;
     std::optional<Clock::time_point> until;  // set after a signal
@@ -109,15 +114,29 @@ class EmbeddingApi {
       if (until && Clock::now() > *until) throw ApiError(503, "the server is shutting down");
       std::size_t end = begin;
       const auto vectors = pass(ask.texts, begin, end);
-      for (const std::vector<float>& v : vectors)
-        data.push_back({{"object", "embedding"}, {"index", data.size()}, {"embedding", shown(v, ask)}});
+      for (const std::vector<float>& v : vectors) {
+        const Json one = {{"object", "embedding"}, {"index", index}, {"embedding", shown(v, ask)}};
+        data += (index++ > 0 ? "," : "") + json_text(one, -1);
+      }
       begin = end;
     }
-    return {.body = json_text({{"object", "list"},
-                               {"data", data},
-                               {"model", name_},
-                               {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}},
-                              -1)};
+    const Json usage = {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
+    return {.body = str(R"({"object":"list","data":[)", data, R"(],"model":)", json_text(name_, -1),
+                        R"(,"usage":)", json_text(usage, -1), "}")};
+  }
+
+  // Throws ApiError if the reply may be longer than allowed. Counts each number as its longest text.
+  void require_room(const EmbeddingAsk& ask) const {
+    constexpr std::int64_t kLongestNumber = 25, kAroundVector = 64;
+    const std::int64_t width = model_.built().model().vocab_size(),
+                       dimensions = ask.dimensions > 0 ? std::min(ask.dimensions, width) : width;
+    const std::int64_t vector = ask.base64 ? (4 * dimensions + 2) / 3 * 4 : kLongestNumber * dimensions;
+    if (std::ssize(ask.texts) <= most_bytes_ / (vector + kAroundVector)) return;
+    throw ApiError(
+        400,
+        str("the reply may have more than ", most_bytes_, " bytes (--max-reply): ask with fewer texts",
+            ask.base64 ? "" : ", with encoding_format base64", ", or with dimensions"),
+        "input");
   }
 
   // Embeds the texts from `begin` on that fit one pass; sets `end`.
@@ -195,7 +214,7 @@ class EmbeddingApi {
   TextModel& model_;
   std::string name_, key_;
   const Origins& origins_;
-  std::int64_t longest_;
+  std::int64_t longest_, most_bytes_;
   const StopSignals& stop_;
   std::int64_t started_;  // seconds since 1970
   std::unique_ptr<Tokenizer> tokenizer_;
@@ -249,6 +268,8 @@ bool embeds_texts(const ServeArgs& args) {
 
 Exit serve_embeddings(const ServeArgs& args) {
   check_options(args);
+  const std::int64_t most_bytes =
+      parse_byte_size(args.max_reply.empty() ? kUsualReply : args.max_reply, "--max-reply");
   Screen screen(Screen::standard_error());
   const Origins origins(args.host, args.allowed_origins);
   const std::string key = args.key_file.empty() ? "" : read_api_key(args.key_file);
@@ -264,7 +285,7 @@ Exit serve_embeddings(const ServeArgs& args) {
                 .longest = longest}});
   const std::string name = args.adapters.empty() ? args.name : adapter_named(args.adapters[0]).name;
   const StopSignals stop(true);
-  EmbeddingApi api(model, name, key, origins, longest, stop);
+  EmbeddingApi api(model, name, key, origins, longest, most_bytes, stop);
   const HttpServer http(
       args.host, args.port, {.connections = args.max_waiting, .body = kEmbeddingBody},
       [&](const HttpRequest& r) { return api.answer(r); }, https);

@@ -127,6 +127,8 @@ Exit serve(const ServeArgs& args) {
   if (args.sandbox) screen.line(enter_sandbox(args));
   if (embeds_texts(args)) return serve_embeddings(args);
   const Origins origins(args.host, args.allowed_origins);
+  if (!args.max_reply.empty())
+    throw UserError(Exit::config, "--max-reply: is of models that embed texts; leave it out");
   const std::string key = args.key_file.empty() ? "" : read_api_key(args.key_file);
   const std::optional<TlsContext> https = https_of(args.https);
   Answerer a(args);

@@ -21,6 +21,7 @@ struct ServeArgs : AnswererArgs {
   std::string key_file;                      // empty: no key
   CertificateFiles https;
   std::int64_t max_waiting = 64;  // waiting requests
+  std::string max_reply;          // bytes of a reply with embeddings; empty: the default
   bool sandbox = false;           // confine the process: app/serve/sandbox.h
 };
 Exit serve(const ServeArgs&);
