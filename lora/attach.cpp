@@ -360,7 +360,8 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
     // Transformers 4 used the files' names for routers.
     const bool older = routers.contains(&l) && !parameter;
     const std::string module = !older ? l.name : weight.substr(0, weight.rfind('.'));
-    auto adapter = chooser.adapter(l, module, parameter ? l.name + ".weight" : l.name, dtype);
+    auto adapter =
+        chooser.adapter(l, module, parameter ? l.name + ".weight" : l.name, l.wide ? DType::f32 : dtype);
     out.linears.push_back(module);
     out.weights.push_back(weight);
     out.single_experts |= single.contains(&l);
@@ -404,7 +405,7 @@ void attach_again(Model& model, Attached& attached, const LoraConfig& config, DT
         l.bias->trainable = false, std::erase(attached.whole, &*l.bias);
       return;
     }
-    auto adapter = chooser.adapter(l, linears[i], l.name, dtype);
+    auto adapter = chooser.adapter(l, linears[i], l.name, l.wide ? DType::f32 : dtype);
     attached.linears.push_back(linears[i]);
     attached.weights.push_back(weights[i]);
     attached.adapters.push_back(adapter.get());

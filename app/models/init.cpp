@@ -82,7 +82,7 @@ std::vector<TensorSpec> files_tensors(const RandomWeights& weights, const Stored
   std::vector<TensorSpec> all;
   for (const auto& [name, shape] : weights.tensors())
     if (const auto at = four_bit.find(name); at == four_bit.end())
-      all.push_back({name, dtype, shape});
+      all.push_back({name, weights.wide(name) ? DType::f32 : dtype, shape});
     else
       std::ranges::move(four_bit_specs(name, at->second), std::back_inserter(all));
   return all;

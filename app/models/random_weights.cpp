@@ -40,6 +40,7 @@ RandomWeights::RandomWeights(const MadeModel& made, std::uint64_t seed, std::int
   EachParameter each([&](Parameter& p) {
     tensors_.emplace_back(p.name, p.shape);
     if (p.initial != Initial::usual) initial_[p.name] = p.initial;
+    if (p.wide) wide_.insert(p.name);
     if (p.deviation) deviations_[p.name] = *p.deviation;
   });
   made.model->visit(each);

@@ -25,6 +25,12 @@ Linear make_linear(std::string name, std::int64_t in, std::int64_t out, bool bia
   return l;
 }
 
+Linear make_wide_linear(std::string name, std::int64_t in, std::int64_t out) {
+  Linear l = make_linear(std::move(name), in, out, false, DType::f32);
+  static_cast<DenseWeight&>(*l.weight).parameter.wide = l.wide = true;
+  return l;
+}
+
 Linear make_inputs_first_linear(std::string name, std::int64_t in, std::int64_t out, DType dtype) {
   Linear l = make_linear(std::move(name), in, out, true, dtype);
   Parameter p = std::move(static_cast<DenseWeight&>(*l.weight).parameter);

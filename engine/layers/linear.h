@@ -53,6 +53,8 @@ struct Linear {
   std::unique_ptr<Weight> weight;
   std::optional<Parameter> bias;     // (out)
   std::unique_ptr<Adapter> adapter;  // null: none
+  // True if it computes in f32 in every pass: its caller gives it f32 tensors, and its adapter is f32.
+  bool wide = false;
   // The cut of its matrix among ranks. in or out is then this rank's part of `whole`, which begins at
   // `first`.
   Cut cut = Cut::none;
@@ -91,6 +93,8 @@ struct Linear {
 inline std::string_view parent_of(std::string_view name) { return name.substr(0, name.rfind('.')); }
 
 Linear make_linear(std::string name, std::int64_t in, std::int64_t out, bool bias, DType dtype);
+// Its weight is f32, in files too.
+Linear make_wide_linear(std::string name, std::int64_t in, std::int64_t out);
 // Like transformers' Conv1D: stores W as (in, out) and has a bias.
 Linear make_inputs_first_linear(std::string name, std::int64_t in, std::int64_t out, DType dtype);
 

@@ -147,7 +147,7 @@ Moe::Routed Moe::route(Ctx& c, Tensor x, const RouterStatistics* routers, Keep k
   {
     Scope scratch(c.scratch);
     const Tensor logits =
-        f32_logits ? c.scratch.take({tokens, count}, DType::f32) : c.temporary(tokens, count);
+        gate.wide ? c.scratch.take({tokens, count}, DType::f32) : c.temporary(tokens, count);
     score(c, r, logits, x);
     c.ops.enter(gate.name);
     c.ops.run(op::Route{.weights = scales ? r.chosen : r.weights,
@@ -357,7 +357,8 @@ void Moe::wide_back(Ctx& c, Tensor dx, Tensor x, const Saved& s) const {
 void Moe::route_back(Ctx& c, Tensor dx, Tensor dw, Tensor x, const Routed& r) const {
   Scope scratch(c.scratch);
   const Tensor dweights = c.scratch.take(r.weights.shape, DType::f32),
-               dlogits = c.temporary(r.p.rows(), r.p.cols());
+               dlogits = gate.wide ? c.scratch.take_padded(r.p.rows(), r.p.cols(), DType::f32)
+                                   : c.temporary(r.p.rows(), r.p.cols());
   c.ops.enter(gate.name);
   const Tensor each = dweights.view({dweights.numel(), 1}), order = r.order.elements(0, r.rows.own());
   if (r.drops) c.ops.run(op::Fill{each, 0});

@@ -71,7 +71,7 @@ class ExpertsAdapter {
 
 struct Moe {
   std::string name;                     // of the module in Hugging Face's model: model.layers.3.mlp
-  Linear gate;                          // the router, (E, C)
+  Linear gate;                          // the router, (E, C); if wide, logits are f32 in every pass
   std::optional<Parameter> correction;  // (E) f32, added to the scores for the choice of experts alone
   std::optional<RouterScales> scales;
   bool gate_is_linear = false;  // true: transformers has a linear there, which PEFT adapts like others
@@ -83,7 +83,6 @@ struct Moe {
   // share; 0: no limit.
   double capacity_factor = 0;
   RouteRule rule{.normalised = true};  // from logits to a token's experts and their weights
-  bool f32_logits = false;             // logits are not rounded to the pass's type
   Activation activation = Activation::silu;
   std::int64_t layer = 0;  // number among the layers with experts
   // True if PEFT applies target names of single experts' linears, from before transformers merged the experts

@@ -1,17 +1,39 @@
-// The logits of a mixture's router, plain or with a norm and scales.
+// The logits of a mixture's router: plain, in f32, or with a norm and scales.
 #include <cmath>
 
 #include "engine/layers/moe.h"
 #include "engine/layers/sum.h"
 
 namespace ft {
+namespace {
+
+// Returns the pass as a wide linear sees it.
+Ctx wide_pass(const Ctx& c) {
+  Ctx own = c;
+  own.dtype = DType::f32;
+  return own;
+}
+
+// Returns x in f32, in c.scratch.
+Tensor widened(Ctx& c, Tensor x) {
+  const Tensor y = c.scratch.take(x.shape, DType::f32);
+  c.ops.run(op::Cast{.y = y, .x = x});
+  return y;
+}
+
+}  // namespace
 
 void Moe::score(Ctx& c, Routed& r, Tensor logits, Tensor x) const {
-  if (!scales) {
+  if (!scales && (!gate.wide || c.dtype == DType::f32)) {
     r.u = gate.forward(c, logits, x);
     return;
   }
   Scope scratch(c.scratch);
+  if (gate.wide) {
+    Ctx own = wide_pass(c);
+    r.u = gate.forward(own, logits, widened(c, x));
+    return;
+  }
   const Tensor n = c.temporary(x.rows(), x.cols());
   scales->norm.forward(c, n, r.statistics, x);
   r.u = gate.forward(c, logits, n, {}, 1 / std::sqrt(static_cast<float>(x.cols())));
@@ -19,12 +41,21 @@ void Moe::score(Ctx& c, Routed& r, Tensor logits, Tensor x) const {
 
 // dx += the gradient of x.
 void Moe::score_back(Ctx& c, Tensor dx, Tensor dlogits, Tensor x, const Routed& r) const {
-  if (!scales) {
+  if (!scales && (!gate.wide || c.dtype == DType::f32)) {
     Sum sum(c.ops, dx, dx);
     gate.backward(c, sum, dlogits, x, r.u);
     return sum.run();
   }
   Scope scratch(c.scratch);
+  if (gate.wide) {
+    Ctx own = wide_pass(c);
+    const Tensor own_dx = dx ? c.scratch.take(dx.shape, DType::f32) : Tensor{};
+    Sum sum(c.ops, own_dx);
+    gate.backward(own, sum, dlogits, widened(c, x), r.u);
+    sum.run();
+    if (dx) c.ops.run(op::Add{dx, own_dx});
+    return;
+  }
   const Tensor n = c.temporary(x.rows(), x.cols()), dn = c.temporary(x.rows(), x.cols());
   scales->norm.forward(c, n, r.statistics, x);
   c.ops.run(op::Multiply{.y = dlogits, .x = dlogits, .factor = 1 / std::sqrt(static_cast<float>(x.cols()))});

@@ -6,6 +6,7 @@ namespace ft {
 void Moe::check() const {
   require(experts.empty() || experts.front().paired() == bool(stacks),
           "experts with a linear for gates and ups are in stacks");
+  require(!gate.wide || !scales, "a router with scales computes in the pass's type");
   require(!stacks || activation == Activation::silu, "experts in stacks have op::GatedPairs' activation");
 }
 

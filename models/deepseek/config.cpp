@@ -106,7 +106,7 @@ void read_experts(Config& c, const JsonObject& j, const Absent& a) {
   if (c.shared_width > decoder::kMaxSize)
     j.refuse("n_shared_experts", "fewer: ft has no room for so many columns");
   c.shared_gated = false;
-  c.f32_logits = true;
+  c.wide_routers = true;  // _keep_in_fp32_modules_strict of transformers' classes
   c.rule.scale = static_cast<float>(j.positive_number_or("routed_scaling_factor", a.scale));
   c.rule.normalised = j.boolean_or("norm_topk_prob", !v2);
   if (v2 && c.rule.normalised)

@@ -12,7 +12,7 @@ struct Config : decoder::Config {
   bool shared_gated = true;            // the shared expert has a gate
   RouteRule rule{.normalised = true};  // turns logits into a token's experts and their weights
   bool corrected = false;              // routers choose experts with a bias
-  bool f32_logits = false;             // routers' logits are f32 in every dtype
+  bool wide_routers = false;           // routers are f32 in every dtype, in files too
   float balance = 0;                   // coefficient of the routers' loss; 0: not added
   bool norms_whole_rows = false;       // queries' and keys' norms cover all heads together
   std::vector<bool> sparse;            // by layer: it has experts

@@ -30,7 +30,8 @@ Moe make_moe(const Config& c, std::int64_t layer, DType dtype) {
   const std::string at = decoder::layer_prefix(layer), block = at + names.block;
   Moe m;
   m.name = at + "mlp";
-  m.gate = make_linear(block + "gate", C, c.experts, false, dtype);
+  m.gate = c.wide_routers ? make_wide_linear(block + "gate", C, c.experts)
+                          : make_linear(block + "gate", C, c.experts, false, dtype);
   m.gate.name = at + "mlp.gate";
   for (std::int64_t e = 0; e < c.experts; ++e) {
     const std::string own = str(block, "experts.", e, ".");
@@ -40,7 +41,6 @@ Moe make_moe(const Config& c, std::int64_t layer, DType dtype) {
   }
   m.choices = c.choices;
   m.rule = c.rule;
-  m.f32_logits = c.f32_logits;
   if (c.corrected)
     m.correction = Parameter{.name = at + "mlp.gate.e_score_correction_bias",
                              .shape = {c.experts},

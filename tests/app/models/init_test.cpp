@@ -111,6 +111,31 @@ TEST_F(Init, TheTypeAskedForHolds) {
   EXPECT_FALSE(read_json(folder / "out/config.json").contains("dtype"));
 }
 
+// Routers of DeepSeek's kind and their bias are float32 in every file, as transformers keeps them.
+TEST_F(Init, RoutersStayInFloat32) {
+  make(small({{"model_type", "deepseek_v3"},
+              {"num_hidden_layers", 2},
+              {"num_key_value_heads", 2},
+              {"q_lora_rank", nullptr},
+              {"kv_lora_rank", 4},
+              {"qk_nope_head_dim", 2},
+              {"qk_rope_head_dim", 2},
+              {"v_head_dim", 4},
+              {"first_k_dense_replace", 1},
+              {"moe_intermediate_size", 4},
+              {"n_routed_experts", 4},
+              {"num_experts_per_tok", 2},
+              {"n_group", 1},
+              {"topk_group", 1}}),
+       "out", 42, "bfloat16");
+  const SafetensorsFile file = weights("out");
+  for (const StoredTensor& t : file.tensors())
+    EXPECT_EQ(t.type, t.name.find(".mlp.gate.") != t.name.npos ? StoredType::f32 : StoredType::bf16)
+        << t.name;
+  EXPECT_NE(file.find("model.layers.1.mlp.gate.weight"), nullptr);
+  EXPECT_NE(file.find("model.layers.1.mlp.gate.e_score_correction_bias"), nullptr);
+}
+
 TEST_F(Init, TheSeedIsTheModel) {
   const auto bytes = [&](const std::string& name) { return slurp(folder / (name + "/model.safetensors")); };
   make(small(), "a", 7);

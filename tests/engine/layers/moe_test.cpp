@@ -51,14 +51,14 @@ std::string expert(std::int64_t e) { return str("experts.", e, "."); }
 Moe make(const Case& t, DType dtype) {
   Moe m;
   m.name = "moe";
-  m.gate = linear("router", kWidth, kExperts, t.form, dtype);
+  m.gate = linear("router", kWidth, kExperts, t.form, t.sigmoid ? DType::f32 : dtype);
   for (std::int64_t e = 0; e < kExperts; ++e)
     m.experts.push_back({linear(expert(e) + "gate", kWidth, kInner, t.form, dtype),
                          linear(expert(e) + "up", kWidth, kInner, t.form, dtype),
                          linear(expert(e) + "down", kInner, kWidth, t.form, dtype)});
   m.choices = t.choices;
   m.rule = t.rule();
-  m.f32_logits = t.sigmoid;
+  m.gate.wide = t.sigmoid;
   if (t.sigmoid) m.correction = Parameter{.name = "correction", .shape = {kExperts}, .constant = true};
   m.capacity_factor = t.capacity_factor;
   if (t.all_at_once) lora::adapt_experts(m, {3, 2, 2, 0.5f}, dtype);
@@ -149,6 +149,33 @@ TEST_P(MoeLayer, IsTheReferenceWithItsGradients) {
   run.expect_near(y.values(), want, 6, "y");
   run.expect_near(dx.values(), complex_step(reference, run.in, "x", slopes), 8, "dx");
   run.expect_gradients(reference, slopes, 8);
+}
+
+// A wide router has f32 weights and scores in a bf16 pass, and gradients of these scores.
+TEST(WideRouter, ComputesInF32) {
+  for (const LinearForm& form : {kTrained, kAdapter}) {
+    const Case t{.name = "", .form = form, .choices = kExperts, .sigmoid = true};
+    LayerRun run(DType::bf16);
+    Moe moe = make(t, DType::bf16);
+    moe.rule = {.sigmoid = true};
+    run.bind(moe);
+    Matrix &x = run.input(kRows, kWidth, "x"), &y = run.matrix(kRows, kWidth, "y"),
+           &dy = run.matrix(kRows, kWidth, "dy"), &dx = run.matrix(kRows, kWidth, "dx");
+    const Moe::Saved saved = moe.forward(run.c, y, x, {}, nullptr, Keep::all);
+    EXPECT_EQ(saved.routed.p.dtype, DType::f32);
+    const Values<double> logits =
+        reference::linear(run.in, "router", run.in.at("x"), kRows, lora_of(form, run.c));
+    const Values<double> p = values_of(saved.routed.p);
+    for (std::size_t i = 0; i < p.size(); ++i) EXPECT_NEAR(p[i], 1 / (1 + std::exp(-logits[i])), 1e-6) << i;
+    moe.backward(run.c, dx, dy, x, saved, nullptr);
+    const auto reference = [&](const auto& in) {
+      auto sum = reference::experts(in, "router", "experts.", kExperts, moe.rule, in.at("x"), kRows,
+                                    lora_of(form, run.c));
+      return sum;
+    };
+    run.expect_near(y.values(), reference(run.in), 12, "y");
+    run.expect_near(dx.values(), complex_step(reference, run.in, "x", dy.values()), 24, "dx");
+  }
 }
 
 // A pass without adapters, as for references of preferences, equals the base's pass.
