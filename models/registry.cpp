@@ -85,6 +85,11 @@ constexpr std::array kGgufArchitectures = {GgufEntry{"llama", &llama::kFamily, &
                                            GgufEntry{"olmoe", &moe::kFamily},
                                            GgufEntry{"qwen35", &qwen3_next::kFamily},
                                            GgufEntry{"qwen35moe", &qwen3_next::kFamily},
+                                           GgufEntry{"qwen3next", &qwen3_next::kFamily},
+                                           GgufEntry{"gemma4", &gemma4::kFamily},
+                                           GgufEntry{"gpt-oss", &gpt_oss::kFamily},
+                                           GgufEntry{"deepseek2", &deepseek::kFamily},
+                                           GgufEntry{"glm4moe", &deepseek::kFamily},
                                            GgufEntry{"t5", &t5::kFamily}};
 
 // Returns null if ft does not know the model_type.

@@ -65,11 +65,12 @@ std::vector<TensorSpec> tensors_of(const BuiltModel& built, const GgufModel& mod
   return all;
 }
 
-// A tensor of the file: one tensor of the model, or the tensors of all experts of a layer.
+// A tensor of the file: one tensor of the model or a part of one, or the tensors of all experts of a layer.
 struct Item {
   std::string name;
   std::vector<TensorSpec> parts;
-  bool stacked() const { return name.ends_with("_exps.weight"); }
+  const GgufPart* cut = nullptr;  // the part; null: all of it
+  bool stacked() const { return !cut && name.ends_with("_exps.weight"); }
   bool vector() const { return name.ends_with("_shexp.weight") && parts[0].shape[0] == 1; }
 };
 
@@ -77,8 +78,11 @@ std::vector<Item> items_of(const std::vector<TensorSpec>& from, const GgufModel&
   std::vector<Item> items;
   std::map<std::string, std::size_t> places;
   for (const TensorSpec& s : from) {
+    const auto split = model.parts_of(s.name);
+    for (const GgufModel::FoundPart& p : split) items.push_back({p.name, {s}, p.part});
+    if (!split.empty()) continue;
     const auto [at, fresh] = places.try_emplace(named(model, s.name), items.size());
-    if (fresh) items.push_back({at->first, {}});
+    if (fresh) items.push_back({at->first, {}, nullptr});
     items[at->second].parts.push_back(s);
   }
   for (Item& item : items)  // in the order of the experts' numbers
@@ -88,6 +92,11 @@ std::vector<Item> items_of(const std::vector<TensorSpec>& from, const GgufModel&
 
 GgufTensor spec_of(const Item& item, GgmlType type, const Merger& merger) {
   GgufTensor t{item.name, type, dims_of(item.parts[0].shape)};
+  if (item.cut) {
+    require(item.cut->fits(t.shape), "a tensor that can be cut so");
+    t.shape = item.cut->shape_of(t.shape);
+    return t;
+  }
   if (merger.inputs_first(item.parts[0].name)) std::ranges::reverse(t.shape);
   if (t.shape.size() == 3 && t.shape[1] == 1)
     t.shape.erase(t.shape.begin() + 1);  // a convolution of single columns
@@ -108,6 +117,20 @@ Tensor turned(const Tensor& x, std::vector<float>& room) {
     for (std::int64_t c = 0; c < x.cols(); ++c)
       room[static_cast<std::size_t>(c * x.rows() + r)] = from[r * x.cols() + c];
   return {reinterpret_cast<std::byte*>(room.data()), DType::f32, {x.cols(), x.rows()}};
+}
+
+// Returns a part of a tensor's values, in `room`.
+Tensor cut_from(const Tensor& whole, const std::vector<std::int64_t>& shape, const GgufPart& part,
+                std::vector<float>& room) {
+  const GgufPart::Size size = part.size_of(shape);
+  std::int64_t count = 0;
+  for (const GgufPart::Range& r : part.ranges) count += part.matrices * part.elements(r, size);
+  room.resize(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < part.ranges.size(); ++i)
+    for (std::int64_t b = 0; b < part.matrices; ++b)
+      part.take(part.ranges[i], size, whole.as<float>() + b * size.elements(),
+                room.data() + part.place(i, b, size));
+  return {reinterpret_cast<std::byte*>(room.data()), DType::f32, {count}};
 }
 
 GgufKeys keys_of(const GgufArgs& args, const RunConfig& config, const GgufModel& model,
@@ -180,6 +203,7 @@ void export_gguf(const GgufArgs& args) {
       return Tensor(reinterpret_cast<std::byte*>(model.rope_factors[next++ - items.size()].values.data()),
                     DType::f32, {t.shape[0]});
     const Item& item = items[next++];
+    if (item.cut) return cut_from(values_of(item.parts[0]), dims_of(item.parts[0].shape), *item.cut, room);
     if (!item.stacked()) return values_of(item.parts[0]);
     room.clear();
     for (const TensorSpec& s : item.parts) {
@@ -190,6 +214,7 @@ void export_gguf(const GgufArgs& args) {
   });
   screen.clear();
   tell(args, specs.size(), specs);
+  if (!model.note.empty()) screen.line("warning: " + model.note);
   if (model.ignored_window > 0)
     screen.line(str("warning: GGUF's ", model.architecture,
                     " models have no sliding window; answers differ where a text is longer than ",

@@ -105,8 +105,8 @@ std::vector<std::string> gguf_dtypes() {
 
 GgmlType gguf_type_of(const GgufTensor& t, GgmlType type) {
   if (t.shape.size() < 2) return GgmlType::f32;
-  for (const char* kept : {"_norm.weight", "attn_rel_b.weight", "ffn_gate_inp.weight", "position_embd.weight",
-                           "ssm_conv1d.weight"})
+  for (const char* kept : {"_exps.bias", "_norm.weight", "attn_rel_b.weight", "ffn_gate_inp.weight",
+                           "position_embd.weight", "ssm_conv1d.weight"})
     if (t.name.ends_with(kept)) return GgmlType::f32;
   const auto fits = [&](GgmlType to) { return t.shape.back() % form_of(to)->block == 0; };
   if (fits(type)) return type;

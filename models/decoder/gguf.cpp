@@ -1,6 +1,8 @@
 #include "models/decoder/gguf.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/core/error.h"
 
@@ -12,7 +14,8 @@ std::uint32_t whole(std::int64_t n) { return static_cast<std::uint32_t>(n); }
 // Adds YaRN's keys. Readers assume YaRN's default betas and its default factor on cos and sin, which they
 // multiply by attn_factor.
 void add_yarn(GgufKeys& keys, const Rope& r, const std::string& arch, const std::string& file) {
-  if (r.beta_fast != 32 || r.beta_slow != 1 || !r.truncate)
+  // Readers of gpt-oss round the ramp's bounds, too; the family says so.
+  if (r.beta_fast != 32 || r.beta_slow != 1 || (!r.truncate && arch != "gpt-oss"))
     throw UserError(Exit::input,
                     str(file, ": in GGUF yarn's beta_fast is 32, beta_slow 1 and truncate true"));
   keys.emplace_back(arch + ".rope.scaling.original_context_length",
@@ -59,7 +62,7 @@ GgufKeys gguf_keys(const Config& c, const std::string& arch, const std::string& 
                                      activation == Activation::silu ? "hidden_act silu"
                                                                     : "hidden_activation gelu_pytorch_tanh",
                                      " only"));
-  if ((c.o_bias || c.mlp_bias) && arch != "llama" && arch != "granite")
+  if ((c.o_bias || c.mlp_bias) && arch != "llama" && arch != "granite" && arch != "gpt-oss")
     throw UserError(Exit::input,
                     str(config_json, ": GGUF's ", arch,
                         " models have no biases of o_proj and the MLP (attention_bias, mlp_bias)"));
@@ -76,6 +79,14 @@ GgufKeys gguf_keys(const Config& c, const std::string& arch, const std::string& 
   keys.emplace_back(arch + ".vocab_size", whole(c.vocab_size));
   add_positions(keys, c.rope, arch, config_json);
   return keys;
+}
+
+void set_gguf_key(GgufKeys& keys, const std::string& key, GgufValue value) {
+  const auto at = std::ranges::find(keys, key, [](const auto& k) { return k.first; });
+  if (at != keys.end())
+    at->second = std::move(value);
+  else
+    keys.emplace_back(key, std::move(value));
 }
 
 std::int64_t gguf_ignored_window(const Config& c) {

@@ -27,6 +27,8 @@ GgufKeys gguf_sizes(const Config&, const std::string& architecture);
 // express a setting. activation: the activation that the architecture has.
 GgufKeys gguf_keys(const Config&, const std::string& architecture, const std::string& config_json,
                    Activation activation = Activation::silu);
+// Replaces a key's value, or adds the key.
+void set_gguf_key(GgufKeys&, const std::string& key, GgufValue);
 // Returns the narrowest window that a sequence may exceed, for readers that ignore windows; 0: no layer has
 // one.
 std::int64_t gguf_ignored_window(const Config&);
@@ -38,6 +40,9 @@ std::vector<GgufModel::Permuted> gguf_permuted(const Config&);
 // Makes a decoder's config.json from GGUF's keys; a family adds more keys. parts: the architecture may rotate
 // only a part of each head's columns.
 Json gguf_config(const GgufKeyReader&, const std::string& model_type, bool parts = false);
+// Makes it for heads of other widths than the keys tell. rotated: columns of a head with positions.
+Json gguf_config_of_heads(const GgufKeyReader&, const std::string& model_type, std::int64_t head_dim,
+                          std::int64_t rotated);
 // Adds attention_bias and mlp_bias: true if the file has the bias tensors.
 void add_gguf_biases(const GgufKeyReader&, Json& config);
 

@@ -88,6 +88,12 @@ Json gguf_config(const GgufKeyReader& keys, const std::string& model_type, bool 
                     " models do not have in ft"));
   if (keys.whole_or("attention.value_length", head_dim) != head_dim)
     keys.refuse("keys and values of different lengths");
+  return gguf_config_of_heads(keys, model_type, head_dim, rotated);
+}
+
+Json gguf_config_of_heads(const GgufKeyReader& keys, const std::string& model_type, std::int64_t head_dim,
+                          std::int64_t rotated) {
+  const std::int64_t heads = keys.whole("attention.head_count"), hidden = keys.whole("embedding_length");
   Json config = {{"model_type", model_type},
                  {"vocab_size", keys.vocab_size()},
                  {"hidden_size", hidden},

@@ -53,15 +53,8 @@ MadeModel make(const std::string& config_json, DType dtype) {
   return made;
 }
 
-GgufModel make_gguf(const std::string& config_json) {
-  JsonObject::read(config_json)
-      .refuse(
-          "model_type",
-          "a model without latent attention or a bias of its routers: ft does not write them to GGUF yet");
-}
-
 }  // namespace
 
-const Family kFamily{.make = make, .gguf = make_gguf};
+const Family kFamily{.make = make, .gguf = make_gguf, .from_gguf = config_of_gguf};
 
 }  // namespace ft::deepseek

@@ -152,16 +152,12 @@ MadeModel make(const std::string& config_json, DType dtype) {
   return made;
 }
 
-GgufModel make_gguf(const std::string& config_json) {
-  JsonObject::read(config_json).refuse("model_type", "another family: ft does not write Gemma 4 to GGUF yet");
-}
-
 // PEFT's default targets of the complete model; it has none for the text model alone.
 constexpr std::array<std::string_view, 2> kTargets = {"q_proj", "v_proj"};
 
 }  // namespace
 
-const Family kFamily{.make = make, .gguf = make_gguf};
+const Family kFamily{.make = make, .gguf = make_gguf, .from_gguf = config_of_gguf};
 const Family kNested{.make = make, .gguf = make_gguf, .lora_targets = kTargets};
 
 }  // namespace ft::gemma4

@@ -8,4 +8,7 @@ namespace ft::gemma4 {
 
 extern const Family kFamily, kNested;  // the text model alone; inside a model with images
 
+GgufModel make_gguf(const std::string& config_json);
+Json config_of_gguf(const GgufKeyReader&);
+
 }  // namespace ft::gemma4

@@ -73,6 +73,18 @@ std::optional<std::string> GgufModel::name_of(const std::string& name) const {
   return found ? std::optional(found->name) : std::nullopt;
 }
 
+std::vector<GgufModel::FoundPart> GgufModel::parts_of(const std::string& name) const {
+  std::vector<FoundPart> found;
+  for (const GgufPart& p : parts) {
+    if (!name.ends_with(str(".", p.module))) continue;
+    const std::string layer = name.substr(0, name.size() - p.module.size());
+    for (const GgufBlocks& blocks : names.blocks)
+      if (layer.starts_with(blocks.hugging_face))
+        found.push_back({str(blocks.gguf, layer.substr(blocks.hugging_face.size()), p.gguf), &p});
+  }
+  return found;
+}
+
 std::int64_t GgufModel::place_in_stack(const std::string& name) const {
   const auto found = find(names, name);
   return found ? found->place : -1;

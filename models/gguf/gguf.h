@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/formats/gguf/gguf.h"
+#include "models/gguf/gguf_part.h"
 
 namespace ft {
 
@@ -41,6 +42,7 @@ struct GgufModel {
   std::vector<Factors> rope_factors;
   bool tied_head = false;           // write the head even if it equals the embedding's table
   std::int64_t ignored_window = 0;  // attention window that readers ignore; 0: none
+  std::string note;                 // a difference in readers' results, for people; empty: none
 
   // Orders of rows that differ between the formats:
   //   pairs   GGUF rotates the pairs (2 i, 2 i + 1) of a head, and Hugging Face (i, i + D / 2): row (head,
@@ -62,6 +64,13 @@ struct GgufModel {
     std::int64_t place(std::int64_t r, std::int64_t rows) const;
   };
   std::vector<Permuted> permuted;
+  std::vector<GgufPart> parts;  // of tensors that GGUF splits
+  struct FoundPart {
+    std::string name;
+    const GgufPart* part;
+  };
+  // Returns GGUF's tensors that hold a tensor; none if GGUF does not split it.
+  std::vector<FoundPart> parts_of(const std::string& hugging_face) const;
   const Permuted* find_permuted(const std::string& hugging_face) const;  // null: the order is the same
 
   float norm_offset = 0;              // GGUF's norm weights are larger by it

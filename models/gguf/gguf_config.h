@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -47,11 +48,20 @@ class GgufWeights final : public WeightSource {
     const GgufModel::Permuted* order = nullptr;  // null: the rows have the same order
     bool turned = false;                         // the tensor is the transpose
     std::string name;                            // the weight's Hugging Face name
+    struct Piece {
+      const GgufTensor* tensor;
+      const GgufPart* part;
+    };
+    std::vector<Piece> pieces;  // of a weight that GGUF splits; `tensor` is the first
   };
   Entry entry_of(const Parameter&, const GgufTensor&) const;
+  // Returns the entry of a weight that GGUF splits.
+  Entry entry_of(const Parameter&, const std::vector<Entry::Piece>&) const;
   const Entry& at(const std::string& name) const;
   static std::int64_t columns_of(const Entry&);  // elements of a row
+  std::set<const GgufTensor*> used() const;      // tensors of the entries
   void read_turned(const Entry&, const Tensor& to, std::int64_t first) const;
+  void read_pieces(const Entry&, const Tensor& to, std::int64_t first) const;
   // Reads n values of a weight from element `first` on, all in one row.
   void read_row(const Entry&, std::int64_t first, std::int64_t n, std::vector<float>& values) const;
   // Converts n values of the tensor, from number `from` on, and stores them at element i of `to`.
@@ -63,6 +73,12 @@ class GgufWeights final : public WeightSource {
   StoredType type_ = StoredType::bf16;  // type that info() gives for the weights
   bool whole_ = true;                   // no tensor is quantized
   std::map<std::string, Entry> entries_;
+  struct Held {  // the matrix of a split weight that was read last
+    std::string name;
+    std::int64_t matrix = -1;
+    std::vector<float> values;
+  };
+  mutable Held held_;
 };
 
 }  // namespace ft

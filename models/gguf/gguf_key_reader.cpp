@@ -31,6 +31,21 @@ std::int64_t GgufKeyReader::whole(const std::string& key) const {
   return static_cast<std::int64_t>(n);
 }
 
+std::vector<std::int64_t> GgufKeyReader::number_list(const std::string& key) const {
+  const GgufValue* v = file_.find(own(key));
+  const auto* list = v ? std::get_if<std::vector<std::int32_t>>(v) : nullptr;
+  if (!list) return {whole(key)};
+  if (list->empty() || std::ranges::any_of(*list, [](std::int32_t n) { return n < 0; }))
+    refuse(own(key) + " has entries below 0, or none");
+  return {list->begin(), list->end()};
+}
+
+std::vector<std::int64_t> GgufKeyReader::whole_list(const std::string& key) const {
+  std::vector<std::int64_t> all = number_list(key);
+  if (std::ranges::find(all, 0) != all.end()) refuse(own(key) + " has entries below 1");
+  return all;
+}
+
 double GgufKeyReader::real(const std::string& key) const {
   const GgufValue* v = file_.find(own(key));
   if (!v) refuse(own(key) + " is missing");

@@ -26,6 +26,10 @@ class GgufKeyReader {
   std::int64_t whole_or(const std::string& key, std::int64_t otherwise) const {
     return has(key) ? whole(key) : otherwise;
   }
+  // Returns whole numbers from 0 on, of a list or of a single number.
+  std::vector<std::int64_t> number_list(const std::string& key) const;
+  // Returns positive ones.
+  std::vector<std::int64_t> whole_list(const std::string& key) const;
   double real(const std::string& key) const;
   double real_or(const std::string& key, double otherwise) const { return has(key) ? real(key) : otherwise; }
   bool flag_or(const std::string& key, bool otherwise) const;

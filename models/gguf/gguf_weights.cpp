@@ -14,6 +14,16 @@
 namespace ft {
 namespace {
 
+constexpr std::string_view kGates = "_gate_exps.weight", kUps = "_up_exps.weight";
+
+// Returns the name of a tensor with the gates and ups of all experts, which some files have in place of this
+// one; empty: there is none.
+std::string joined_name(const std::string& gguf) {
+  for (const std::string_view end : {kGates, kUps})
+    if (gguf.ends_with(end)) return gguf.substr(0, gguf.size() - end.size()) + "_gate_up_exps.weight";
+  return "";
+}
+
 std::set<std::string> linears_with_inputs_first(Model& model) {
   std::set<std::string> names;
   EachLinear each([&](Linear& l) {
@@ -41,11 +51,18 @@ GgufWeights::GgufWeights(const std::string& path, const std::string& config_json
   for (const GgufTensor& t : file_.tensors()) tensors[t.name] = &t;
   EachParameter each([&](Parameter& p) {
     const std::string name = p.stored_name();
-    const auto gguf = names_.name_of(name);
-    const auto at = gguf ? tensors.find(*gguf) : tensors.end();
-    if (at == tensors.end())
-      throw UserError(Exit::input, str(printable(path), ": it has no ", gguf.value_or(name)));
-    Entry entry = entry_of(p, *at->second);
+    const auto find = [&](const std::string& gguf) -> const GgufTensor& {
+      auto at = tensors.find(gguf);
+      if (const std::string joined = joined_name(gguf); at == tensors.end() && !joined.empty())
+        at = tensors.find(joined);
+      if (at == tensors.end()) throw UserError(Exit::input, str(printable(path), ": it has no ", gguf));
+      return *at->second;
+    };
+    std::vector<Entry::Piece> pieces;
+    for (const GgufModel::FoundPart& part : names_.parts_of(name))
+      pieces.push_back({&find(part.name), part.part});
+    Entry entry =
+        pieces.empty() ? entry_of(p, find(names_.name_of(name).value_or(name))) : entry_of(p, pieces);
     if (turned.contains(name)) {
       entry.turned = true;
       std::ranges::reverse(entry.shape);
@@ -54,7 +71,30 @@ GgufWeights::GgufWeights(const std::string& path, const std::string& config_json
   });
   made.model->visit(each);
   type_ = stored_type(gguf_base_type(file_));
-  for (const auto& [name, entry] : entries_) whole_ &= form_of(entry.tensor->type)->dequantize == nullptr;
+  for (const GgufTensor* t : used()) whole_ &= form_of(t->type)->dequantize == nullptr;
+}
+
+std::set<const GgufTensor*> GgufWeights::used() const {
+  std::set<const GgufTensor*> all;
+  for (const auto& [name, entry] : entries_) {
+    all.insert(entry.tensor);
+    for (const Entry::Piece& piece : entry.pieces) all.insert(piece.tensor);
+  }
+  return all;
+}
+
+GgufWeights::Entry GgufWeights::entry_of(const Parameter& p, const std::vector<Entry::Piece>& pieces) const {
+  Entry e{.tensor = pieces.front().tensor,
+          .shape = {p.shape.dims, p.shape.dims + p.shape.rank},
+          .name = p.stored_name(),
+          .pieces = pieces};
+  for (const auto& [tensor, part] : pieces) {
+    require(part->fits(e.shape), "a weight that can be cut so");
+    if (const auto want = part->shape_of(e.shape); tensor->shape != want)
+      throw UserError(Exit::input, str(printable(file_.path()), ": ", tensor->name, " is ",
+                                       shape_text(tensor->shape), ", not ", shape_text(want)));
+  }
+  return e;
 }
 
 GgufWeights::Entry GgufWeights::entry_of(const Parameter& p, const GgufTensor& tensor) const {
@@ -68,6 +108,12 @@ GgufWeights::Entry GgufWeights::entry_of(const Parameter& p, const GgufTensor& t
       refuse(shape_text(e.shape), ", not a matrix for each expert");
     e.shape.erase(e.shape.begin());
     e.first = place * e.shape[0] * e.shape[1];
+    const std::string own = names_.name_of(name).value();
+    if (tensor.name == joined_name(own)) {  // gates, then ups
+      if (e.shape[0] % 2 != 0) refuse(shape_text(tensor.shape), ", not gates and ups of equal size");
+      e.shape[0] /= 2;
+      if (own.ends_with(kUps)) e.first += e.shape[0] * e.shape[1];
+    }
   }
   if (e.shape.size() == 1 && p.shape.rank == 2) e.shape.insert(e.shape.begin(), 1);
   if (e.order && (e.shape.empty() || !e.order->fits(e.order->columns ? e.shape.back() : e.shape[0])))
@@ -100,6 +146,7 @@ void GgufWeights::read(const std::string& name, const Tensor& to, std::int64_t f
   constexpr std::int64_t kAtOnce = 1 << 16;  // elements
   const Entry& e = at(name);
   if (e.turned) return read_turned(e, to, first);
+  if (!e.pieces.empty()) return read_pieces(e, to, first);
   const std::int64_t columns = columns_of(e), n = to.numel();
   in_parallel(ceil_div(n, kAtOnce), [&](std::int64_t piece) {
     std::vector<float> values;
@@ -151,6 +198,27 @@ void GgufWeights::read_turned(const Entry& e, const Tensor& to, std::int64_t fir
   put(e, first, values.data(), n, to, 0);
 }
 
+// Reads matrix by matrix; one that the next call continues is kept.
+void GgufWeights::read_pieces(const Entry& e, const Tensor& to, std::int64_t first) const {
+  const GgufPart::Size size = e.pieces.front().part->size_of(e.shape);
+  const std::int64_t each = size.elements(), end = first + to.numel();
+  for (std::int64_t b = first / each; b * each < end; ++b) {
+    if (held_.name != e.name || held_.matrix != b) {
+      held_ = {e.name, b, std::vector<float>(static_cast<std::size_t>(each))};
+      for (const auto& [tensor, part] : e.pieces)
+        for (std::size_t i = 0; i < part->ranges.size(); ++i) {
+          std::vector<float> values(static_cast<std::size_t>(part->elements(part->ranges[i], size)));
+          file_.read(*tensor, part->place(i, b, size), std::ssize(values), values.data());
+          part->put(part->ranges[i], size, held_.values.data(), values.data());
+        }
+    }
+    const std::int64_t begin = std::max(first, b * each), stop = std::min(end, (b + 1) * each);
+    std::vector<float> run(held_.values.begin() + (begin - b * each),
+                           held_.values.begin() + (stop - b * each));
+    put(e, begin, run.data(), std::ssize(run), to, begin - first);
+  }
+}
+
 void GgufWeights::put(const Entry& e, std::int64_t from, float* values, std::int64_t n, const Tensor& to,
                       std::int64_t i) const {
   names_.from_gguf(e.name, values, n);  // a rate that is not negative becomes a NaN
@@ -167,10 +235,8 @@ void GgufWeights::put(const Entry& e, std::int64_t from, float* values, std::int
 }
 
 std::string GgufWeights::types() const {
-  std::set<const GgufTensor*> tensors;
-  for (const auto& [name, entry] : entries_) tensors.insert(entry.tensor);
   std::map<std::string, std::int64_t> bytes;
-  for (const GgufTensor* t : tensors) bytes[form_of(t->type)->name] += t->bytes();
+  for (const GgufTensor* t : used()) bytes[form_of(t->type)->name] += t->bytes();
   std::vector<std::pair<std::int64_t, std::string>> order;
   for (const auto& [type, n] : bytes) order.emplace_back(-n, type);
   std::ranges::sort(order);

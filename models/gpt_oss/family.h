@@ -7,4 +7,7 @@ namespace ft::gpt_oss {
 
 extern const Family kFamily;
 
+GgufModel make_gguf(const std::string& config_json);
+Json config_of_gguf(const GgufKeyReader&);
+
 }  // namespace ft::gpt_oss

@@ -35,6 +35,14 @@ EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 
 DELTA_NETS = {"num_hidden_layers": 4, "full_attention_interval": 2, "head_dim": 32, "linear_key_head_dim": 32, "linear_value_head_dim": 32,
               "linear_num_key_heads": 2, "linear_num_value_heads": 4,
               "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5}}
+ROUTED = {"n_routed_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "n_shared_experts": 1, "first_k_dense_replace": 1,
+          "routed_scaling_factor": 1.5}
+LATENT = {**ROUTED, "num_key_value_heads": 4, "q_lora_rank": 64, "kv_lora_rank": 64, "qk_nope_head_dim": 32, "qk_rope_head_dim": 32,
+          "v_head_dim": 32}
+GROUPS = {"n_group": 4, "topk_group": 2}
+GEMMA4 = {"num_hidden_layers": 6, "head_dim": 32, "global_head_dim": 64, "sliding_window": 16, "hidden_activation": "gelu_pytorch_tanh",
+          "tie_word_embeddings": True, "hidden_size_per_layer_input": 0,
+          "layer_types": ["sliding_attention", "sliding_attention", "full_attention"] * 2}
 MODELS = [
     shape("llama", "LlamaForCausalLM"), shape("mistral", "MistralForCausalLM"), shape("qwen2", "Qwen2ForCausalLM"),
     shape("qwen3", "Qwen3ForCausalLM", head_dim=32), shape("olmo2", "Olmo2ForCausalLM"),
@@ -52,6 +60,21 @@ MODELS = [
     shape("qwen3_5_text", "Qwen3_5ForCausalLM", **DELTA_NETS),
     shape("qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", **DELTA_NETS, num_experts=8, num_experts_per_tok=2, moe_intermediate_size=128,
           shared_expert_intermediate_size=128),
+    shape("qwen3_next", "Qwen3NextForCausalLM", **DELTA_NETS, num_experts=8, num_experts_per_tok=2, moe_intermediate_size=128,
+          shared_expert_intermediate_size=128, norm_topk_prob=True, decoder_sparse_step=1, mlp_only_layers=[]),
+    shape("gpt_oss", "GptOssForCausalLM", num_hidden_layers=4, head_dim=32, num_local_experts=8, num_experts_per_tok=2, sliding_window=16,
+          rope_theta=150000, rope_scaling={"rope_type": "yarn", "factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0, "truncate": True,
+                                           "original_max_position_embeddings": 128}),
+    shape("deepseek_v2", "DeepseekV2ForCausalLM", **LATENT, topk_method="greedy", norm_topk_prob=False),
+    shape("deepseek_v3", "DeepseekV3ForCausalLM", **LATENT, **GROUPS, norm_topk_prob=True,
+          rope_scaling={"rope_type": "yarn", "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 1.0, "original_max_position_embeddings": 128}),
+    shape("glm4_moe_lite", "Glm4MoeLiteForCausalLM", **LATENT, n_group=1, topk_group=1, norm_topk_prob=True),
+    shape("glm4_moe", "Glm4MoeForCausalLM", **ROUTED, num_key_value_heads=2, head_dim=32, attention_bias=True, use_qk_norm=True, n_group=1,
+          topk_group=1, norm_topk_prob=True, partial_rotary_factor=0.5),
+    shape("gemma4_text", "Gemma4ForCausalLM", **GEMMA4, attention_k_eq_v=True, num_global_key_value_heads=1, final_logit_softcapping=30.0),
+    shape("gemma4_text", "Gemma4ForCausalLM", **{**GEMMA4, "hidden_size_per_layer_input": 32}, num_kv_shared_layers=2, use_double_wide_mlp=True,
+          vocab_size_per_layer_input=320),
+    shape("gemma4_text", "Gemma4ForCausalLM", **GEMMA4, enable_moe_block=True, num_experts=8, top_k_experts=2, moe_intermediate_size=128),
     shape("olmoe", "OlmoeForCausalLM", num_experts=8, num_experts_per_tok=2, num_key_value_heads=4, norm_topk_prob=False),
 ]
 

@@ -44,9 +44,93 @@ const Json kDeltaNets = {{"head_dim", 8},
                          {"linear_num_value_heads", 6},
                          {"full_attention_interval", 3},
                          {"rope_parameters", {{"rope_theta", 5e4}, {"partial_rotary_factor", 0.5}}}};
+const Json kRouted = {{"n_routed_experts", 3},
+                      {"num_experts_per_tok", 2},
+                      {"moe_intermediate_size", 8},
+                      {"n_shared_experts", 2},
+                      {"n_group", 1},
+                      {"topk_group", 1},
+                      {"first_k_dense_replace", 2},
+                      {"routed_scaling_factor", 1.5},
+                      {"norm_topk_prob", true}};
+const Json kLatent = [] {
+  Json all = kRouted;
+  all.update({{"num_key_value_heads", 4},
+              {"q_lora_rank", 6},
+              {"kv_lora_rank", 5},
+              {"qk_nope_head_dim", 3},
+              {"qk_rope_head_dim", 2},
+              {"v_head_dim", 7}});
+  return all;
+}();
+const Json kLatentYarn = {{"rope_type", "yarn"},
+                          {"factor", 40.0},
+                          {"mscale", 0.75},
+                          {"mscale_all_dim", 0.75},
+                          {"original_max_position_embeddings", 16}};
+const Json kGemma4 = {{"model_type", "gemma4_text"},
+                      {"global_head_dim", 8},
+                      {"sliding_window", 8},
+                      {"hidden_size_per_layer_input", 0},
+                      {"layer_types",
+                       {"sliding_attention", "sliding_attention", "full_attention", "sliding_attention",
+                        "sliding_attention", "sliding_attention", "full_attention"}}};
 Json with(Json all, const Json& more) {
   all.update(more);
   return all;
+}
+
+// Families whose tensors GGUF cuts otherwise, or whose layers differ.
+std::vector<FamilyCase> newer_cases() {
+  return {
+      {"qwen3_next", "qwen3next",
+       with(kDeltaNets, {{"model_type", "qwen3_next"},
+                         {"num_experts", 3},
+                         {"num_experts_per_tok", 2},
+                         {"moe_intermediate_size", 8},
+                         {"shared_expert_intermediate_size", 20}})},
+      {"gpt_oss",
+       "gpt-oss",
+       {{"model_type", "gpt_oss"},
+        {"num_local_experts", 3},
+        {"num_experts_per_tok", 2},
+        {"sliding_window", 8}}},
+      {"gpt_oss_plain",
+       "gpt-oss",
+       {{"model_type", "gpt_oss"},
+        {"num_local_experts", 3},
+        {"num_experts_per_tok", 2},
+        {"rope_scaling", {{"rope_type", "default"}}}}},
+      {"deepseek_v2", "deepseek2",
+       with(kLatent, {{"model_type", "deepseek_v2"}, {"topk_method", "greedy"}, {"norm_topk_prob", false}})},
+      {"deepseek_v3", "deepseek2",
+       with(kLatent, {{"model_type", "deepseek_v3"}, {"rope_scaling", kLatentYarn}})},
+      {"deepseek_v3_in_groups", "deepseek2",
+       with(kLatent, {{"model_type", "deepseek_v3"},
+                      {"q_lora_rank", nullptr},
+                      {"n_routed_experts", 6},
+                      {"n_group", 3},
+                      {"topk_group", 2}})},
+      {"glm4_moe_lite", "deepseek2",
+       with(kLatent, {{"model_type", "glm4_moe_lite"}, {"first_k_dense_replace", 1}})},
+      {"glm4_moe", "glm4moe",
+       with(kRouted, {{"model_type", "glm4_moe"},
+                      {"attention_bias", true},
+                      {"use_qk_norm", true},
+                      {"first_k_dense_replace", 1},
+                      {"rope_parameters", {{"rope_theta", 5e4}, {"partial_rotary_factor", 0.5}}}})},
+      {"gemma4", "gemma4", with(kGemma4, {{"attention_k_eq_v", true}, {"num_global_key_value_heads", 1}})},
+      {"gemma4_e", "gemma4",
+       with(kGemma4, {{"hidden_size_per_layer_input", 4},
+                      {"vocab_size_per_layer_input", 40},
+                      {"num_kv_shared_layers", 3},
+                      {"use_double_wide_mlp", true},
+                      {"final_logit_softcapping", 30.0}})},
+      {"gemma4_moe", "gemma4",
+       with(kGemma4, {{"enable_moe_block", true},
+                      {"num_experts", 3},
+                      {"top_k_experts", 2},
+                      {"moe_intermediate_size", 8}})}};
 }
 
 std::vector<FamilyCase> family_cases() {
@@ -141,8 +225,9 @@ class GgufFamilies : public testing::TestWithParam<FamilyCase> {
   test::TempFolder folder;
   std::string model = folder / "model", file = folder / "x.gguf";
 };
-INSTANTIATE_TEST_SUITE_P(Families, GgufFamilies, testing::ValuesIn(family_cases()),
-                         [](const auto& test) { return std::string(test.param.name); });
+const auto name_of_family = [](const auto& test) { return std::string(test.param.name); };
+INSTANTIATE_TEST_SUITE_P(Families, GgufFamilies, testing::ValuesIn(family_cases()), name_of_family);
+INSTANTIATE_TEST_SUITE_P(Newer, GgufFamilies, testing::ValuesIn(newer_cases()), name_of_family);
 
 TEST_P(GgufFamilies, AreBasesAgain) {
   Json config = GetParam().config["model_type"] == "gpt2" ? kGptSizes : kCommon;
@@ -160,9 +245,11 @@ TEST_P(GgufFamilies, AreBasesAgain) {
   EXPECT_TRUE(is.keys == was.keys);
   EXPECT_EQ(is.rope_factors.size(), was.rope_factors.size());
 
-  const std::unique_ptr<WeightSource> original = std::make_unique<ModelFolder>(model);
+  const auto original = std::make_unique<ModelFolder>(model);
   const GgufWeights weights(file, folder / "again.json");
-  const float offset = make_model(folder / "again.json", DType::f32).info.norm_offset;
+  const ModelInfo info = make_model(folder / "again.json", DType::f32).info;
+  const float offset = info.norm_offset;
+  if (info.stacks_experts) original->name_as({.stacks = info.stored.stacks});
   for (const std::string& name : weights.names()) {
     const std::string from = original->has(name) ? name : "gpt_neox.embed_in.weight";  // a tied head
     ASSERT_TRUE(original->has(from)) << name;

@@ -321,7 +321,8 @@ TEST_F(GgufImport, UnsupportedFilesAreRefused) {
   EXPECT_EQ(
       refused(),
       ": architecture rwkv; ft reads llama, qwen2, qwen3, gemma2, gemma3, phi3, granite, olmo2, smollm3, "
-      "gpt2, gptneox, qwen2moe, qwen3moe, olmoe, qwen35, qwen35moe, t5 from GGUF");
+      "gpt2, gptneox, qwen2moe, qwen3moe, olmoe, qwen35, qwen35moe, qwen3next, gemma4, gpt-oss, deepseek2, "
+      "glm4moe, t5 from GGUF");
   write({});
   EXPECT_EQ(refused(), ": llama.attention.head_count is missing");
   write({{"llama.attention.head_count", std::string("x")}});
