@@ -16,8 +16,8 @@ void refuse_links(const std::string& folder, const std::string& name);
 // with the system's reason. The caller closes the result.
 int open_below(const std::string& folder, const std::string& name, int ways);
 
-// Throws UserError (storage) unless folder/name is the file with this state, without a symbolic link below the
-// folder.
+// Throws UserError (storage) unless folder/name is the file with this state, without a symbolic link below
+// the folder.
 void require_below(const std::string& folder, const std::string& name, const FileState&);
 
 }  // namespace ft

@@ -7,9 +7,9 @@
 
 namespace ft {
 
-// One tensor of GGUF. The whole tensor is viewed as `matrices` matrices (R, C) of equal size, C being its last
-// dimension. The part has ranges of their rows or columns; turned: each range is transposed. In memory all
-// matrices' first ranges come first, then the second ranges.
+// One tensor of GGUF. The whole tensor is viewed as `matrices` matrices (R, C) of equal size, C being its
+// last dimension. The part has ranges of their rows or columns; turned: each range is transposed. In memory
+// all matrices' first ranges come first, then the second ranges.
 struct GgufPart {
   struct Range {
     std::int64_t first, count, step = 1;
