@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/train/optimizers/list.h"
 #include "engine/train/schedules/list.h"
 #include "engine/zero/file_depot.h"
 #include "tests/engine/train/plain_model.h"
@@ -24,7 +25,9 @@ class Sines final : public PlainModel {
   using Meddle = std::function<void(Sines&, ParameterStore&, std::int32_t id)>;
   Sines(DType dtype, Meddle meddle)
       : PlainModel({{"a", kSizes[0]}, {"b", kSizes[1]}, {"c", kSizes[2]}}, dtype),
-        meddle_(std::move(meddle)) {}
+        meddle_(std::move(meddle)) {
+    parameters[2].shape = {kSizes[2] / 100, 100};  // a matrix, which some optimizers treat in their own way
+  }
 
   void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, const Loss& loss) override {
     const auto [sum, scale, smoothing] = std::get<CrossEntropy>(loss);
@@ -48,10 +51,23 @@ class Sines final : public PlainModel {
   Meddle meddle_;
 };
 
+// Computes the gradients of the policy and, if there is one, of a critic.
+class PolicyAndCritic final : public Objective {
+ public:
+  std::int64_t count(const BatchShape& s) const override { return s.targets; }
+  void forward(const Pass&, const Batch&, Tensor) override {}
+  void forward_backward(const Pass& pass, const Batch& b, Tensor loss, float scale) override {
+    for (const Policy& p : {pass.policy, pass.others.critic})
+      if (p) p.model->forward_backward(pass.context, *p.store, b, CrossEntropy{loss, scale, 0});
+  }
+};
+
 struct GuardedRun {
   int ranks = 1, stage = 0;
   Home home = Home::device;  // of the optimizer's states
   DType dtype = DType::f32;
+  Optim optim = &optimizers::kAdamW;
+  bool critic = false;
   bool beside = false;
   std::int64_t steps = 6, save_steps = 2, audit_steps = 0;
   std::optional<std::int64_t> keep = {};
@@ -80,12 +96,25 @@ inline TrainConfig settings_of(const GuardedRun& run) {
   TrainConfig config;
   config.training.num_train_epochs = 1;
   config.training.learning_rate = 0.05;
+  config.training.optim = run.optim;
   config.training.lr_scheduler_type = &schedules::kConstant;
   config.training.audit_steps = run.audit_steps;
   config.training.output_dir = run.output;
   config.checkpointing.save_steps = static_cast<double>(run.save_steps);
   config.checkpointing.save_total_limit = run.keep;
   return config;
+}
+
+inline void load_ramp(ParameterStore& store) {
+  store.load([](const Parameter&, Tensor y, std::int64_t first) {
+    for (std::int64_t i = 0; i < y.numel(); ++i)
+      y.as<float>()[i] = 0.001f * static_cast<float>((first + i) % 700) - 0.3f;
+  });
+}
+
+inline void add_weights(ParameterStore& store, std::vector<float>& to) {
+  store.stepping().each_slice(
+      [&](const Slice& s) { to.insert(to.end(), s.master.as<float>(), s.master.as<float>() + s.count); });
 }
 
 // Runs one rank. Fills in what rank 0 reports also if it throws.
@@ -97,22 +126,31 @@ inline void run_rank(const GuardedRun& run, Ops& ops, Communicator& comm, Ran& o
   ParameterStore store(ops, comm, {.stage = ZeroStage::of(run.stage), .window = 1, .states_home = home},
                        states_of(config.training), {nullptr, make_depot(home), nullptr});
   model.add_units(store);
-  store.reserve({.values = 1 << 20, .grads = 1 << 20, .windows = 1 << 20});
-  store.load([](const Parameter&, Tensor y, std::int64_t first) {
-    for (std::int64_t i = 0; i < y.numel(); ++i)
-      y.as<float>()[i] = 0.001f * static_cast<float>((first + i) % 700) - 0.3f;
-  });
+  const TransientMemory transient{.values = 1 << 20, .grads = 1 << 20, .windows = 1 << 20};
+  store.reserve(transient);
+  load_ramp(store);
+  Sines judge(run.dtype, {});
+  std::optional<ParameterStore> judges;
+  if (run.critic) {
+    judges.emplace(ops, comm, ZeroOptions{.stage = ZeroStage::of(run.stage)}, states_of(config.training));
+    judge.add_units(*judges);
+    judges->reserve(transient);
+    load_ramp(*judges);
+  }
+  const Policy critic = judges ? Policy{&judge, &*judges} : Policy{};
   std::optional<Snapshot> snapshot;
   if (run.beside) {
     const auto memory = make_depot({.home = Home::host});
-    memory->reserve(snapshot_bytes(store, nullptr));
+    memory->reserve(snapshot_bytes(store, critic.store));
     memory->open();
     out.snapshot = snapshot.emplace(memory).size();
   }
-  Arena saved(ops.allocate(4096), 4096), scratch(ops.allocate(4096), 4096);
+  constexpr std::int64_t kScratch = 1 << 20;
+  Arena saved(ops.allocate(4096), 4096), scratch(ops.allocate(kScratch), kScratch);
   Ctx context{ops, saved, scratch, {run.dtype}};
   Files files(model);
-  Checkpoints checkpoints(model, store, comm, files, run.output);
+  Checkpoints checkpoints(model, store, comm, files, run.output, kMaxShardBytes, critic);
+  PolicyAndCritic both;
   Trainer trainer({.context = context,
                    .model = model,
                    .store = store,
@@ -123,15 +161,16 @@ inline void run_rank(const GuardedRun& run, Ops& ops, Communicator& comm, Ran& o
                    .report = out.heard,
                    .stop_asked = run.stop_asked,
                    .add_to_checkpoint = run.added,
+                   .objective = run.critic ? &both : nullptr,
+                   .others = {.critic = critic},
                    .snapshot = snapshot ? &*snapshot : nullptr},
                   config);
   TrainState state;
   state.batches_per_epoch = data.batches_per_epoch();
   state.accumulation = run.ranks;
   out.ending = trainer.run(state);
-  store.stepping().each_slice([&](const Slice& s) {
-    out.weights.insert(out.weights.end(), s.master.as<float>(), s.master.as<float>() + s.count);
-  });
+  for (ParameterStore* held : {&store, critic.store})
+    if (held) add_weights(*held, out.weights);
 }
 
 struct RanAll {

@@ -27,42 +27,60 @@ void expect_no_error(const RanAll& all) {
   for (const Said& error : all.errors) EXPECT_EQ(error.what, "");
 }
 
+// Runs twice, saving beside training the second time, and expects the same bits of everything.
+void expect_the_bytes_of_waiting(GuardedRun run) {
+  const TempFolder waiting, beside;
+  run.save_steps = 1;
+  run.output = waiting.path();
+  const RanAll usual = run_all(run);
+  expect_no_error(usual);
+  run.output = beside.path();
+  run.beside = true;
+  const RanAll got = run_all(run);
+  expect_no_error(got);
+  EXPECT_EQ(list_checkpoints(beside.path()).size(), 6u);
+  EXPECT_TRUE(files_in(beside.path()) == files_in(waiting.path()));
+  for (std::size_t r = 0; r < got.ranks.size(); ++r) {
+    EXPECT_TRUE(got.ranks[r].weights == usual.ranks[r].weights);
+    EXPECT_EQ(got.ranks[r].snapshot, got.ranks[0].snapshot);  // the plan of one rank is every rank's
+  }
+  ASSERT_EQ(got.ranks[0].heard.saves.size(), 6u);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const SavedRow& row = got.ranks[0].heard.saves[i];
+    EXPECT_EQ(row.step, static_cast<std::int64_t>(i) + 1);
+    EXPECT_EQ(row.folder, checkpoint_path(beside.path(), row.step));
+    ASSERT_TRUE(row.waited.has_value());
+    EXPECT_GT(*row.waited, 0);
+    EXPECT_GT(row.seconds, 0);
+    EXPECT_FALSE(usual.ranks[0].heard.saves[i].waited.has_value());
+  }
+}
+
 class Beside : public testing::TestWithParam<std::tuple<int, int, Home>> {};
 
 TEST_P(Beside, HasTheBytesOfWaiting) {
   const auto [ranks, stage, home] = GetParam();
-  for (const DType dtype : {DType::f32, DType::bf16}) {
-    const TempFolder waiting, beside;
-    GuardedRun run{.ranks = ranks, .stage = stage, .home = home, .dtype = dtype, .save_steps = 1};
-    run.output = waiting.path();
-    const RanAll usual = run_all(run);
-    expect_no_error(usual);
-    run.output = beside.path();
-    run.beside = true;
-    const RanAll got = run_all(run);
-    expect_no_error(got);
-    EXPECT_EQ(list_checkpoints(beside.path()).size(), 6u);
-    EXPECT_TRUE(files_in(beside.path()) == files_in(waiting.path()));
-    for (std::size_t r = 0; r < got.ranks.size(); ++r) {
-      EXPECT_TRUE(got.ranks[r].weights == usual.ranks[r].weights);
-      EXPECT_EQ(got.ranks[r].snapshot, got.ranks[0].snapshot);  // the plan of one rank is every rank's
-    }
-    ASSERT_EQ(got.ranks[0].heard.saves.size(), 6u);
-    for (std::size_t i = 0; i < 6; ++i) {
-      const SavedRow& row = got.ranks[0].heard.saves[i];
-      EXPECT_EQ(row.step, static_cast<std::int64_t>(i) + 1);
-      EXPECT_EQ(row.folder, checkpoint_path(beside.path(), row.step));
-      ASSERT_TRUE(row.waited.has_value());
-      EXPECT_GT(*row.waited, 0);
-      EXPECT_GT(row.seconds, 0);
-      EXPECT_FALSE(usual.ranks[0].heard.saves[i].waited.has_value());
-    }
-  }
+  for (const DType dtype : {DType::f32, DType::bf16})
+    expect_the_bytes_of_waiting({.ranks = ranks, .stage = stage, .home = home, .dtype = dtype});
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Beside,
                          testing::Combine(testing::Values(1, 2, 3), testing::Values(0, 1, 2, 3),
                                           testing::Values(Home::device, Home::host, Home::file)));
+
+// States in 8 bits with their scales, one state alone, states of a matrix's rows and columns; on several
+// ranks with a critic.
+class BesideWith : public testing::TestWithParam<Optim> {};
+
+TEST_P(BesideWith, HasTheBytesOfWaiting) {
+  for (const auto& [ranks, stage] : {std::pair{1, 0}, {2, 1}, {2, 3}})
+    expect_the_bytes_of_waiting({.ranks = ranks, .stage = stage, .optim = GetParam(), .critic = ranks > 1});
+}
+
+INSTANTIATE_TEST_SUITE_P(Optimizers, BesideWith,
+                         testing::Values(&optimizers::kAdamW, &optimizers::kAdamW8bit, &optimizers::kLion,
+                                         &optimizers::kLion8bit, &optimizers::kAdafactor, &optimizers::kMuon),
+                         [](const auto& optim) { return name_of(optim.param); });
 
 TEST(SavingBeside, KeepsTheNewest) {
   const TempFolder folder;
