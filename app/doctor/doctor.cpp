@@ -35,8 +35,7 @@ Folders folders_of(const std::optional<RunConfig>& config) {
 // Describes how a run protects what its ranks send.
 Finding encryption_of(const RunConfig& config, bool several_machines) {
   const DistributedConfig& d = config.distributed;
-  Finding f{.topic = "encryption",
-            .what = str("this run has distributed.encryption=", name_of(d.encryption))};
+  Finding f{.topic = "run", .what = str("this run has distributed.encryption=", name_of(d.encryption))};
   if (d.encryption == Encryption::none && (several_machines || d.nnodes > 1)) {
     f.health = Health::advice;
     f.what += ": machines between the ranks can read and change what they send";

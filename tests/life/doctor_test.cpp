@@ -1,6 +1,8 @@
 // ft doctor on one machine, and with faulty hosts.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/life/ranks/ssh.h"
 
 namespace ft::test {
@@ -26,6 +28,11 @@ TEST(Doctor, FindsThisMachineWell) {
   EXPECT_EQ(j["exit"], 0);
   EXPECT_EQ(j["machines"].size(), 1u);
   EXPECT_EQ(finding(j["machines"][0], "files")["health"], "good");
+  std::set<std::string> topics;
+  for (const Json& f : j["machines"][0]["findings"]) {
+    EXPECT_TRUE(topics.insert(f["topic"].get<std::string>()).second) << f["topic"] << " is two findings";
+  }
+  EXPECT_TRUE(topics.contains("run") && topics.contains("encryption"));
   EXPECT_FALSE(fs::exists(w / "out"));
 }
 

@@ -147,8 +147,8 @@ TEST_F(Https, AnswersOfAModelComeWholeAndInPieces) {
 
 TEST_F(Https, AServerInTheSandboxHasItsCertificate) {
   if (const std::string reason = reason_against_confining(); !reason.empty()) GTEST_SKIP() << reason;
-  const Listening serve(w, {"serve", "--model", kBase, "--sandbox", "--api-key-file", "key", "--tls-cert",
-                            "a.cert.pem", "--tls-key", "a.key.pem"});
+  const Listening serve(w, {"serve", "--model", kBase, "--sandbox", "device=cpu", "--api-key-file", "key",
+                            "--tls-cert", "a.cert.pem", "--tls-key", "a.key.pem"});
   const std::string url = "https://127.0.0.1:" + std::to_string(serve.port) + "/v1/models";
   EXPECT_EQ(fetch({url, cert, "s3cret"}).status, 200) << w.says();
   EXPECT_EQ(fetch({url, cert}).status, 401);

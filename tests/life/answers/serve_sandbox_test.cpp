@@ -18,8 +18,8 @@ TEST(Sandbox, AServerInItAnswersAsWithout) {
   if (const std::string reason = reason_against_confining(); !reason.empty()) GTEST_SKIP() << reason;
   const Served w;
   std::vector<std::string> answers;
-  for (const std::string& p : kPrompts) answers.push_back(Server(w).text("one", p));
-  Server server(w, {"--sandbox"});
+  for (const std::string& p : kPrompts) answers.push_back(Server(w, {"device=cpu"}).text("one", p));
+  Server server(w, {"--sandbox", "device=cpu"});
   EXPECT_TRUE(w.says().find("sandbox: reads only " + kBase + ", a1, a2 and the system's libraries") !=
               std::string::npos)
       << w.says();
@@ -34,7 +34,7 @@ TEST(Sandbox, WhatNeedsMoreIsRefused) {
   if (const std::string reason = reason_against_confining(); !reason.empty()) GTEST_SKIP() << reason;
   const Workplace w("llama");
   std::ofstream(w / "model.gguf") << "GGUF";
-  EXPECT_EQ(w.run({"serve", "--model", "model.gguf", "--sandbox"}), 2);
+  EXPECT_EQ(w.run({"serve", "--model", "model.gguf", "--sandbox", "device=cpu"}), 2);
   EXPECT_NE(w.says().find("--sandbox: model.gguf: a GGUF file is unpacked into a folder"), std::string::npos);
   EXPECT_EQ(w.run({"serve", "--model", "model", "--sandbox", "device=cuda"}), 2);
   EXPECT_NE(w.says().find("--sandbox: NVIDIA's driver opens device files"), std::string::npos) << w.says();
