@@ -33,7 +33,7 @@ Use plan_options(CLI::App& app) {
       app.add_option("--parameters", args->parameters,
                      "Instead of --config: memory for X trained parameters by ZeRO's formulas.");
   parameters->type_name("X")->check(CLI::PositiveNumber);
-  app.add_option("--ranks", args->ranks, "Plan for N ranks, under each ZeRO stage.")
+  app.add_option("--ranks", args->ranks, "Plan for N ranks on all machines together, under each ZeRO stage.")
       ->type_name("N")
       ->check(CLI::Range(1, 1024));
   app.add_option("--gpu", args->gpu,

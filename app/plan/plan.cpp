@@ -40,8 +40,9 @@ struct Subject {
 // machine's.
 void place(Subject& s, const PlanArgs& args) {
   if (args.ranks > 0) {
-    s.config.distributed.nproc_per_node = args.ranks;
-    s.config.distributed.nnodes = 1;
+    DistributedConfig& d = s.config.distributed;
+    if (args.ranks % d.nnodes != 0) d.nnodes = 1;
+    d.nproc_per_node = args.ranks / d.nnodes;
   }
   if (!args.gpu.empty()) {
     s.room = {.workspace = CudaWorkspace::of(attention_of(s.config)).total(),

@@ -391,6 +391,13 @@ TEST(WaysOut, OfTheHostsMemoryAreThoseThatTakeIt) {
             "fewer ranks on each machine, ending other programs");
 }
 
+// Ranks on other machines take nothing of this machine's memory.
+TEST(PlanOnSeveralMachines, HasTheMemoryOfEach) {
+  const Json one = planned_json({}), two = planned_json({"--ranks", "2", "distributed.nnodes=2"});
+  EXPECT_EQ(two["ranks"], 2);
+  EXPECT_NEAR(two["memory_there"].get<double>() / one["memory_there"].get<double>(), 1, 0.25);
+}
+
 TEST(Fits, AreShownAloneOrTogether) {
   constexpr std::int64_t kGibi = std::int64_t{1} << 30;
   EXPECT_EQ(fits_text({{{"a=1"}, kGibi, ""}, {{"b=2"}, 2 * kGibi, "slower"}}),
