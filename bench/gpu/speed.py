@@ -106,7 +106,7 @@ def make_run(c, w, steps=None):
            "training": {"output_dir": str(name.with_suffix("")), "per_device_train_batch_size": w.batch, "max_steps": steps or c.steps or w.steps,
                         "learning_rate": 1e-4, "lr_scheduler_type": "constant", "weight_decay": 0.0, "max_grad_norm": 1.0, "bf16": True,
                         "gradient_checkpointing": w.recompute},
-           "logging": {"logging_steps": 1, "progress": "plain", "memory_breakdown": True}, "checkpointing": {"save_strategy": "no"}, "objective": {"type": w.objective}}
+           "logging": {"logging_steps": 1, "progress": "plain"}, "checkpointing": {"save_strategy": "no"}, "objective": {"type": w.objective}}
     if w.kind != "full":
         run["lora"] = {"r": 16, "lora_alpha": 32, "lora_dropout": 0.0, "target_modules": "all-linear"}
     if w.kind == "qlora":
@@ -184,7 +184,8 @@ def measure(c, w, table, what="", *more, missing=""):
         table.append((w.name, "ft" + (f", {what}" if what else ""), row))
         return said(c, row)
 
-    return Step(f"ft{' with ' + what if what else ''}: {w.name}", [[train(c, w, *more)]], 120, lambda: make_run(c, w), check, missing, skips=DOES_NOT_FIT)
+    words = (*more, "logging.memory_breakdown=true")
+    return Step(f"ft{' with ' + what if what else ''}: {w.name}", [[train(c, w, *words)]], 120, lambda: make_run(c, w), check, missing, skips=DOES_NOT_FIT)
 
 
 def beside(c, w, table, *more, label="PyTorch", missing=""):

@@ -39,8 +39,8 @@ class ParameterStore {
   void reserve(TransientMemory transient = {});
   void load(const ReadParameter&);
 
-  // A step. begin_step clears the gradients. `last` marks the step's last micro-step. own: gradients are not
-  // added up over ranks, for a step that does this itself.
+  // begin_step clears gradients, or leaves that to the first products (Parameter::grad_unset). `last` marks a
+  // step's last micro-step. own: gradients are not added up over ranks, for a step that does this itself.
   void begin_step(std::optional<EarlyStep> early = {}, bool own = false);
   void begin_micro_step(bool last) { reduction_.begin_micro_step(last); }
   // Sets the order in which a pass will use units, some more than once: the candidates for prefetching.
@@ -55,7 +55,7 @@ class ParameterStore {
   // Waits for the device. If gradients are not added up: the root mean square of the norms that each rank's
   // own gradient would have as the mean, which is at least the norm of the mean.
   double grad_norm(std::int64_t step = std::numeric_limits<std::int64_t>::max());
-  // Makes updated masters visible: casts them to values, and gathers values that other ranks need.
+  // Makes updated values visible: gathers those that other ranks need. Stepping's passes write them.
   void publish() { stepping_.publish(); }
 
   const zero::Layout& layout() const { return layout_; }

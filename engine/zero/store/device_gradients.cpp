@@ -39,7 +39,7 @@ void DeviceGradients::clear(const Group& g) {
 void DeviceGradients::complete(const Unit& u) {
   for (const Group& g : u.groups)
     for (Parameter* p : g.parameters)
-      if (std::exchange(p->grad_unset, false)) ops_.run(op::Fill{p->grad, 0});
+      if (g.trained && std::exchange(p->grad_unset, false)) ops_.run(op::Fill{p->grad, 0});
 }
 
 void DeviceGradients::keep(const Unit& u, CompleteGradients& complete, const std::byte* taken,
