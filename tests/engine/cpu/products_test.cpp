@@ -311,6 +311,29 @@ TEST(Products, ThroughOneDnn) {
   check({70, 70, {16}, DType::f32, DType::f32, C::residual}, "so are small terms", {&one});
 }
 
+// A gradient is overwritten under stages 0 and 1 of ZeRO, and added to zeros under 2 and 3.
+void expect_bits_of_zeros(const std::string& name, Products& products, DType operands) {
+  for (const auto& [rows, cols, k] : {std::tuple{9, 13, 6}, {70, 130, 520}}) {
+    SCOPED_TRACE(str(name, " ", name_of(operands), " ", rows, " x ", cols));
+    Problem p({rows, cols, {k}, operands, DType::f32, C::same, 1});
+    const auto run = [&](float before, const Tensor& c) {
+      std::fill_n(p.y.tensor.as<float>(), p.y.tensor.numel(), before);
+      products.run({p.y.tensor, p.terms, 1, c});
+      return p.y.memory;
+    };
+    EXPECT_EQ(run(NAN, {}), run(0, p.y.tensor));
+  }
+}
+
+TEST(Products, AddedToZerosTheyHaveTheBitsOfOverwriting) {
+  Team team(2);
+  Products through_onednn(kernels_of(best_target()).products, team, {.f32 = true, .bf16 = true});
+  for (const DType operands : kTypes) {
+    for (const auto& k : all_kernels()) expect_bits_of_zeros(k.name, with_threads(k, 2), operands);
+    expect_bits_of_zeros("onednn", through_onednn, operands);
+  }
+}
+
 void expect_share(const std::string& name, Products& products, DType type, double unit) {
   for (const bool bias : {false, true})
     for (const double c : {1.0, 4.0})

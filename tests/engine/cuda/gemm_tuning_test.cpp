@@ -254,7 +254,7 @@ TEST(GemmTuning, DamagedLinesAreRefused) {
   EXPECT_EQ(refused("{}"), said("has no gpu; it must be a string"));
   EXPECT_EQ(refused(with("m", "many")), said("m must be an integer of at least 0, is \"many\""));
   EXPECT_EQ(refused(with("result", "int32")),
-            said("result must be float32, bfloat16 or float16, is \"int32\""));
+            said("result must be float32, bfloat16, float16 or uint8, is \"int32\""));
   const std::string hex = "algorithm must be 64 bytes in hexadecimal digits, is ";
   EXPECT_EQ(refused(with("algorithm", "00")), said(hex + "\"00\""));
   const std::string no_digits(128, 'g');
