@@ -2,6 +2,7 @@
 
 #include "engine/core/error.h"
 #include "engine/layers/linear.h"
+#include "engine/ops/fp8_room.h"
 
 namespace ft {
 namespace {
@@ -11,12 +12,11 @@ namespace {
 }
 
 void require_products(const Fp8Weight& w, bool on_gpu) {
-  constexpr std::int64_t kUnit = 16;
   if (w.scheme.cols != 0)
     refuse(str("products in FP8 need one scale for each output of a weight, and ", w.codes.name,
                " has one for each block of ", w.scheme.rows, " x ", w.scheme.cols));
-  if (on_gpu && (w.shape[0] % kUnit != 0 || w.shape[1] % kUnit != 0))
-    refuse(str("products in FP8 on a GPU need sizes that are multiples of ", kUnit, ", and ", w.codes.name,
+  if (on_gpu && (w.shape[0] % kFp8Unit != 0 || w.shape[1] % kFp8Unit != 0))
+    refuse(str("products in FP8 on a GPU need sizes that are multiples of ", kFp8Unit, ", and ", w.codes.name,
                " is ", w.shape[0], " x ", w.shape[1]));
 }
 

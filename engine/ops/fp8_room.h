@@ -9,6 +9,9 @@
 
 namespace ft {
 
+// Products with rows in FP8 on a GPU need sizes and addresses of matrices that are multiples of this.
+constexpr std::int64_t kFp8Unit = 16;
+
 // Parts of a GPU's workspace for a product with rows in FP8, in bytes from its beginning. Each begins at a
 // multiple of Arena::kAlign.
 struct Fp8Room {

@@ -10,13 +10,6 @@
 namespace ft::cuda {
 namespace {
 
-constexpr std::int64_t kUnit = 16;  // sizes and addresses of products in FP8 are multiples of this
-
-bool fits(const Fp8Matrix& m) {
-  return m.shape[0] % kUnit == 0 && m.shape[1] % kUnit == 0 &&
-         reinterpret_cast<std::uintptr_t>(m.codes.data) % kUnit == 0;
-}
-
 // One scale for all of the matrix's rows, once for each row.
 const float* spread(cudaStream_t stream, float* to, const Fp8Matrix& m) {
   const View column{to, DType::f32, m.shape[0], 1, 1};
@@ -43,10 +36,12 @@ void multiply_fp8(const Gpu& gpu, Gemm& gemm, const Tensor& y, const Term& t, fl
   require_fp8_products(gpu);
   const Fp8Matrix& m = t.fp8;
   const std::int64_t depth = t.depth(), out = m.shape[0], in = m.shape[1];
-  if (!fits(m))
+  require(reinterpret_cast<std::uintptr_t>(m.codes.data) % kFp8Unit == 0,
+          "products: codes in FP8 are not aligned");
+  if (out % kFp8Unit != 0 || in % kFp8Unit != 0)
     throw UserError(Exit::hardware,
-                    str("training.fp8: products in FP8 of this GPU need sizes that are multiples of ", kUnit,
-                        ", and a weight is ", out, " x ", in, "; set training.fp8=false"));
+                    str("training.fp8: products in FP8 of this GPU need sizes that are multiples of ",
+                        kFp8Unit, ", and a weight is ", out, " x ", in, "; set training.fp8=false"));
   const Fp8Room parts(t);
   require(parts.bytes <= bytes, "products: no room for rows in FP8");
   const cudaStream_t stream = gpu.stream();
