@@ -25,7 +25,8 @@ struct Fp8Room {
   std::int64_t turned;    // (columns of y, depth) u8: the transpose of the matrix, if it is summed by rows
   std::int64_t bytes;
 
-  explicit Fp8Room(const Term& t) : rows(std::min(t.a.rows(), kRows)) {
+  explicit Fp8Room(const Term& t) : Fp8Room(t, std::min(t.a.rows(), kRows)) {}
+  Fp8Room(const Term& t, std::int64_t at_once) : rows(at_once) {
     const bool down = t.tb == Trans::no;
     std::int64_t end = 0;
     const auto take = [&](std::int64_t size) {

@@ -40,8 +40,9 @@ class NullOps final : public OpsOf<NullOps> {
         dense_ = std::max(dense_, dense_bytes(t.fp8 ? t.fp8.shape : t.four_bit.shape, t.a.dtype));
     }
   }
+  // Counts kRows on GPUs: a plan spreads rows evenly over experts, and a step may give one of them more.
   std::int64_t fp8_bytes(const Tensor& y, const Term& t) const {
-    if (device_.kind == Device::Kind::cuda) return Fp8Room(t).bytes;
+    if (device_.kind == Device::Kind::cuda) return Fp8Room(t, Fp8Room::kRows).bytes;
     return std::min(y.rows(), kFp8CpuRows) * fp8_row_bytes(t.depth(), y.cols());
   }
 

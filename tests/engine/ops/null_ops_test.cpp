@@ -21,6 +21,25 @@ TEST(NullOps, AnswersForTheDeviceItStandsFor) {
   EXPECT_EQ(NullOps({Device::Kind::cuda, 2}).device(), (Device{Device::Kind::cuda, 2}));
 }
 
+// A plan of experts spreads rows evenly, and a step may give one of them more: a GPU's room does not depend
+// on the rows.
+TEST(NullOps, RoomForRowsInFp8IsEnoughForAnyNumberOfRows) {
+  constexpr std::int64_t kOut = 48, kIn = 32;
+  NullOps ops({Device::Kind::cuda, 0});
+  Arena arena(ops.allocate(std::int64_t{1} << 40), std::int64_t{1} << 40);
+  const Fp8Matrix w{
+      kFp8Tensor, {kOut, kIn}, arena.take({kOut * kIn}, DType::u8), arena.take({1}, DType::f32)};
+  const auto term = [&](std::int64_t rows) {
+    Term t{arena.take({rows, kOut}, DType::bf16), Trans::no, {}, Trans::no};
+    t.fp8 = w;
+    t.fp8_rows = true;
+    return t;
+  };
+  product(ops, arena.take({2, kIn}, DType::bf16), term(2));
+  for (const std::int64_t rows : {std::int64_t{3}, Fp8Room::kRows, 2 * Fp8Room::kRows})
+    EXPECT_GE(ops.dense(), Fp8Room(term(rows)).bytes) << rows;
+}
+
 // A GPU makes the largest matrix in 4 bits dense, padded to eight rows and columns, or a part of it.
 TEST(NullOps, KnowsTheLargestMatrixThatIsMadeDense) {
   const auto dense = [](Device device, std::int64_t out, std::int64_t in) {
