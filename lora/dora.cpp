@@ -17,7 +17,9 @@ Rescaling::Factors DoraAdapter::factors(Ctx& c, const Weight& weight) const {
   const Tensor gram = c.temporary(r, r), p = c.scratch.take({r, n}, DType::f32);
   product(c.ops, gram, {a.value, Trans::no, a.value, Trans::yes}, scale() / 2);
   Sum sum(c.ops, p, {}, 2 * scale());
-  sum.add(weight.times(a.value, Trans::yes));
+  Term cross = weight.times(a.value, Trans::yes);
+  cross.fp8_rows = false;  // the norms are of W, and A is not rounded
+  sum.add(cross);
   sum.add({gram, Trans::no, b.value, Trans::yes});
   sum.run();
   c.ops.run(op::Magnitudes{.scale = f.scale,

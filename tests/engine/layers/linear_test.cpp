@@ -206,5 +206,29 @@ TEST_P(FourBitLinear, IsTheReferenceWithItsGradientsInFp8) {
   }
 }
 
+// Products in FP8 round rows of x and dy, but not the adapter's A, of which DoRA's norms are made.
+TEST(Fp8Linear, NormsOfDoraAreThoseWithoutProductsInFp8) {
+  constexpr std::int64_t kIn = 48, kOut = 32;
+  LayerRun run(DType::bf16);
+  Linear layer = linear("module", kIn, kOut, {.rank = 4, .dora = true}, DType::bf16);
+  auto own = std::make_unique<Fp8Weight>("module.weight", Shape{kOut, kIn}, kFp8Channels);
+  Fp8Weight& weight = *own;
+  layer.weight = std::move(own);
+  Values<double> codes;
+  for (std::int64_t i = 0; i < kOut * kIn; ++i) codes.push_back(double(i * 37 % 127));
+  run.stored["module.weight"] = codes;
+  run.stored["module.weight_scale"] = Values<double>(std::size_t(kOut), 1e-3);
+  run.stored["module.lora_row_squares"] = Values<double>(std::size_t(kOut), 400);
+  run.bind(layer);
+  run.ops.reserve_dense(1 << 20);
+  const auto norms = [&] {
+    Scope scope(run.c.scratch);
+    return values_of(dynamic_cast<const lora::DoraAdapter&>(*layer.adapter).factors(run.c, weight).scale);
+  };
+  const Values<double> want = norms();
+  weight.rows_in_fp8 = true;
+  EXPECT_EQ(norms(), want);
+}
+
 }  // namespace
 }  // namespace ft::test
