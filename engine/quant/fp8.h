@@ -6,10 +6,11 @@
 //
 // A matrix in FP8 is cut into tiles that share a scale in f32. An element is value(code) * scale, rounded
 // once to the type of the product. To quantize a tile:
-//   scale = amax / 448, at least 2^-126; 1 if amax, the largest absolute value of the tile, is 0
+//   scale = amax / 448, at least 2^-126; amax is the largest absolute value of the tile
 //   code  = e4m3(element / scale), rounded to the nearest, ties to even
 // All three are operations in f32. The least scale is the smallest normal f32, so that subnormal elements
-// lose no more than others do.
+// lose no more than others do. A tile of zeros has it too: it is then small where scales are multiplied into
+// other numbers (fp8_rows.h).
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -51,7 +52,7 @@ FT_HD inline void from_float(e4m3& y, float v) {
 // The scale of elements with this largest absolute value: NaN if amax is NaN, infinite if amax is.
 FT_HD inline float fp8_scale(float amax) {
   const float scale = amax / kMostE4m3;
-  return amax == 0 ? 1.0f : scale < 0x1p-126f ? 0x1p-126f : scale;
+  return scale < 0x1p-126f ? 0x1p-126f : scale;
 }
 FT_HD inline e4m3 fp8_code(float element, float scale) {
   e4m3 code;

@@ -10,7 +10,7 @@
 // dy first, and the codes of W have the scale 1:
 //   v_ij   = dy_ij w_j, in f32;  s_i and q_ij of v as above
 //   dx_ik  = s_i sum over j of q_ij value(W_jk)
-// A row with a NaN or an infinity becomes NaN in y and dx. A row of zeros has the scale 1.
+// A row with a NaN or an infinity becomes NaN in y and dx. A row of zeros has the scale 2^-126.
 //
 // Scales, the factor 1 / s_i and codes are operations in f32, one after another; sums are in f32.
 #pragma once

@@ -45,7 +45,7 @@ def numbers():
 
 
 def quantized(w, amax):
-    scale = torch.where(amax == 0, torch.tensor(1.0), (amax / 448).clamp(min=2.0**-126))
+    scale = (amax / 448).clamp(min=2.0**-126)
     return scale, codes(w / scale)
 
 

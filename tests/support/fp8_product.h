@@ -71,6 +71,8 @@ class Fp8Product {
   std::vector<Matrix*> matrices() { return {&y_, &x_, &codes_, &scales_, &u_, &b_, &c_}; }
   Matrix& x() { return x_; }
   Matrix& y() { return y_; }
+  Matrix& codes() { return codes_; }    // (1, out * in)
+  Matrix& scales() { return scales_; }  // (1, out), or (1, 1)
 
   // Calls `products` with the op of these tensors, in the order of matrices().
   template <class Run>
@@ -130,8 +132,7 @@ class Fp8Product {
       if (!std::isnan(v.back())) amax = std::max(amax, std::fabs(v.back()));
     }
     if (fault == Fp8Fault::no_saturation) amax /= 4;
-    float s = amax / 448;
-    s = amax == 0 ? 1 : std::max(s, std::numeric_limits<float>::min());
+    const float s = std::max(amax / 448, std::numeric_limits<float>::min());
     const float inverse = 1 / s;
     for (const float e : v) {
       const float scaled = e * inverse;

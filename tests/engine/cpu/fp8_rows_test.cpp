@@ -119,6 +119,28 @@ TEST(Fp8Rows, OfRowsAtTheEdges) {
   }
 }
 
+// The part of dy that a row of zeros in W multiplies is huge, and costs the others no precision.
+TEST(Fp8Rows, RowsOfZerosInTheMatrixDoNotCountInTheGradient) {
+  constexpr std::int64_t kRows = 6, kOut = 48, kIn = 32, kZero = 7;
+  Fp8Product p({kRows, kOut, kIn, Trans::no, 0, false, false, 0, DType::f32});
+  for (std::int64_t k = 0; k < kIn; ++k) p.codes().set(0, kZero * kIn + k, 0);
+  p.scales().set(0, kZero, fp8_scale(0));
+  for (std::int64_t i = 0; i < kRows; ++i) p.x().set(i, kZero, 0x1p20);
+  std::vector<double> exact;
+  for (std::int64_t i = 0; i < kRows; ++i)
+    for (std::int64_t k = 0; k < kIn; ++k) {
+      double sum = 0;
+      for (std::int64_t j = 0; j < kOut; ++j) {
+        const e4m3 code{static_cast<std::uint8_t>(p.codes().get(0, j * kIn + k))};
+        sum += p.x().get(i, j) * p.scales().get(0, j) * to_float(code);
+      }
+      exact.push_back(sum);
+    }
+  EXPECT_LE(nmse(compute(p), exact), 2e-3);
+  p.scales().set(0, kZero, 1);
+  EXPECT_GT(nmse(compute(p), exact), 0.1);  // as in folders of others
+}
+
 TEST(Fp8Rows, OtherOperandsAreMistakesOfTheProgram) {
   Fp8Product p({4, 16, 16, Trans::yes, 0, false});
   std::vector<Tensor> t;

@@ -89,7 +89,8 @@ TEST(Fp8, RoundsToTheNearest) {
 
 TEST(Fp8, ScalesOfEdges) {
   constexpr float kLeast = std::numeric_limits<float>::denorm_min();
-  EXPECT_EQ(fp8_scale(0), 1);
+  EXPECT_EQ(fp8_scale(0), 0x1p-126f);
+  EXPECT_EQ(fp8_code(0, fp8_scale(0)).bits, 0);
   EXPECT_EQ(fp8_scale(448), 1);
   EXPECT_EQ(fp8_scale(kLeast), 0x1p-126f);
   EXPECT_EQ(fp8_code(kLeast, fp8_scale(kLeast)).bits, 0);
