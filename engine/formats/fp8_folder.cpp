@@ -111,6 +111,7 @@ void Fp8Folder::read(const std::string& name, const Tensor& to, std::int64_t fir
   const StoredFp8* s = find(name);
   if (!s) return files_->read(name, to, first);
   require(to.dense(), "a weight in FP8 is read into dense memory");
+  const std::lock_guard lock(reading_);
   if (held_name_ != name) {
     held_ = data(name);
     held_name_ = name;

@@ -6,6 +6,8 @@
 //   blocks of 128 x 128     (out / 128, in / 128), rounded up
 // Scales of activations (input_scale) are not used: ft multiplies with activations in 16 or 32 bits.
 #pragma once
+#include <mutex>
+
 #include "engine/files/safetensors/weights.h"
 #include "engine/formats/fp8.h"
 
@@ -49,6 +51,7 @@ class Fp8Folder final : public WeightSource {
 
   std::unique_ptr<ModelFolder> files_;
   std::map<std::string, StoredFp8> weights_;
+  mutable std::mutex reading_;     // several threads read, parts of one weight or of several
   mutable std::string held_name_;  // the weight that was read last
   mutable Fp8Data held_;
 };

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "engine/core/error.h"
 #include "engine/core/random.h"
@@ -208,6 +210,23 @@ TEST(Fp8Folder, ThePublicFormsAreTheDenseModel) {
     }
     EXPECT_EQ(count, 7);
   }
+}
+
+TEST(Fp8Folder, IsReadBySeveralThreads) {
+  const auto folder = open_model_folder((kFp8Golden / "channel").string());
+  const std::string names[] = {"model.layers.0.mlp.up_proj.weight", "model.layers.0.mlp.gate_proj.weight"};
+  std::vector<float> want[2];
+  for (std::size_t i = 0; i < 2; ++i) want[i] = values_in(*folder, names[i]);
+  ASSERT_NE(want[0], want[1]);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (std::size_t i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (int turn = 0; turn < 100; ++turn)
+        if (values_in(*folder, names[i % 2]) != want[i % 2]) ++wrong;
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 // A file with one weight (rows, cols) and its scales; returns the error about it.
