@@ -124,20 +124,17 @@ void Fp8Weights::quantize(Linear& l, const Fp8Plan& plan, const WeightSource* ba
   const Parameter& p = dense->parameter;
   const bool turned = dense->inputs_first();
   const Shape shape = turned ? Shape{p.shape[1], p.shape[0]} : p.shape;
-  Fp8Scheme scheme = plan.scheme;
-  if (plan.stored && turned)
+  const Fp8Folder* folder = fp8_folder_of(base);
+  const StoredFp8* stored = folder ? folder->find(p.stored_name()) : nullptr;
+  if (turned && (plan.stored || stored))
     throw UserError(Exit::input, str(p.name,
                                      ": ft reads no files in FP8 of weights that are stored inputs first; "
                                      "start from the model in 16 or 32 bits"));
-  if (plan.stored && base) {
-    // A table with more rows than in the files is dense.
-    const StoredFp8* stored = fp8_folder_of(base)->find(p.stored_name());
-    if (!stored || stored->shape != shape) return;
-    scheme = stored->scheme;
-  } else if (std::ranges::any_of(plan.skip, [&](const auto& entry) { return is_skipped(l.name, entry); })) {
-    return;
-  }
-  auto weight = std::make_unique<Fp8Weight>(p.name, shape, scheme);
+  if (stored && stored->shape != shape) return;  // a table with more rows than in the files is dense
+  const bool files_decide = plan.stored && base;
+  const auto skips = [&](const std::string& entry) { return is_skipped(l.name, entry); };
+  if (files_decide ? !stored : std::ranges::any_of(plan.skip, skips)) return;
+  auto weight = std::make_unique<Fp8Weight>(p.name, shape, stored ? stored->scheme : plan.scheme);
   if (turned) turned_.insert(weight.get());
   weight->codes.stored_as = p.stored_as;
   Fp8Weight* w = weights_.emplace_back(weight.get());

@@ -135,11 +135,11 @@ std::optional<lora::Fp8Plan> fp8_plan(const RunConfig& config, const Purpose& pu
 }
 
 // Returns the linears of the model that are in FP8. A plan that ignores the weights still reads the headers
-// of files that are there, which know best.
+// of files that are there, which know best, also without quantization_config.
 lora::Fp8Weights fp8_weights(BuiltModel& b, const lora::Fp8Plan& plan) {
   const lora::Fp8Plan complete = plan_of(b.made.info, plan);
   const std::string single = join_path(b.folder, "model.safetensors");
-  if (b.base || !plan.stored || !(path_exists(single) || path_exists(single + ".index.json")))
+  if (b.base || !(path_exists(single) || path_exists(single + ".index.json")))
     return {b.model(), complete, b.base.get()};
   return {b.model(), complete, open_model_folder(b.folder, b.made.info.stored).get()};
 }

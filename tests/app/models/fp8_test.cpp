@@ -124,6 +124,29 @@ TEST(Fp8Model, IsPlannedWithoutItsFiles) {
   }
 }
 
+// Files in FP8 whose config.json does not say so, used with model.frozen_dtype=fp8.
+TEST(Fp8Model, WeightsInFp8KeepTheirScalesWithoutQuantizationConfig) {
+  PlanRequest request{.adapter = true};
+  request.train = {{.tokens = 8, .targets = 7, .sequences = 1, .longest = 8}};
+  for (const char* form : {"block", "channel", "tensor"}) {
+    SCOPED_TRACE(form);
+    const std::string key = "\"quantization_config\"";
+    std::string config = test::slurp((kFp8Forms / form / "config.json").string());
+    config.replace(config.find(key), key.size(), "\"other_config\"");
+    test::TempFolder folder;
+    folder.write("config.json", config);
+    folder.write("model.safetensors", test::slurp((kFp8Forms / form / "model.safetensors").string()));
+    const BuiltModel said = build_model(base_config((kFp8Forms / form).string()), Weights::check);
+    const RunConfig asked = base_config(folder.path(), FrozenType::fp8);
+    const BuiltModel unsaid = build_model(asked, Weights::check);
+    EXPECT_EQ(unsaid.fp8->count(), 7);
+    EXPECT_EQ(unsaid.fp8->first().scheme, said.fp8->first().scheme);
+    EXPECT_EQ(probe_logits(unsaid, 33), probe_logits(said, 33));
+    const BuiltModel planned = build_model(asked, Weights::ignore);
+    EXPECT_EQ(plan_run(planned.model(), request).memory.total, plan_run(said.model(), request).memory.total);
+  }
+}
+
 TEST(Fp8Model, OfWeightsStoredInputsFirst) {
   RunConfig c = base_config(source_path("tests/golden/models/gpt2/model"), FrozenType::fp8);
   const BuiltModel b = build_model(c, Weights::check);
