@@ -134,6 +134,7 @@ void Fp8Weights::quantize(Linear& l, const Fp8Plan& plan, const WeightSource* ba
   const bool files_decide = plan.stored && base;
   const auto skips = [&](const std::string& entry) { return is_skipped(l.name, entry); };
   if (files_decide ? !stored : std::ranges::any_of(plan.skip, skips)) return;
+  if (!plan.stored && !stored && shape[0] == 1) return;
   auto weight = std::make_unique<Fp8Weight>(p.name, shape, stored ? stored->scheme : plan.scheme);
   if (turned) turned_.insert(weight.get());
   weight->codes.stored_as = p.stored_as;

@@ -166,6 +166,25 @@ TEST(Fp8Model, TheHeadAndTrainedWeightsStayDense) {
   EXPECT_EQ(b.fp8->find("lm_head.weight"), nullptr);
 }
 
+// A gate of one output decides over a complete expert and has nothing to save; GPUs have no product for it.
+TEST(Fp8Model, GatesOfSharedExpertsStayDense) {
+  for (const char* family : {"qwen2-moe", "qwen3-next-moe"}) {
+    SCOPED_TRACE(family);
+    const RunConfig c =
+        base_config(source_path(str("tests/golden/models/", family, "/model")), FrozenType::fp8);
+    const BuiltModel b = build_model(c, Weights::check);
+    int gates = 0;
+    for (const std::string& name : b.base->names())
+      if (name.ends_with("mlp.shared_expert_gate.weight")) {
+        ++gates;
+        EXPECT_EQ(b.fp8->find(name), nullptr) << name;
+      } else if (name.ends_with("mlp.shared_expert.up_proj.weight")) {
+        EXPECT_NE(b.fp8->find(name), nullptr) << name;
+      }
+    EXPECT_GT(gates, 0);
+  }
+}
+
 TEST(Fp8Model, ContradictionsAreRefused) {
   const std::string channel = (kFp8Forms / "channel").string();
   const auto refused = [&](const std::string& folder, auto change) {
