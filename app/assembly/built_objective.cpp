@@ -77,6 +77,7 @@ std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder
   c.lora = {};
   c.quantization = {.load_in_4bit = load_in_4bit, .bnb_4bit_compute_dtype = config.dtype()};
   c.model.frozen_dtype = FrozenType::automatic;
+  c.training.fp8 = false;
   c.objective = ObjectiveConfig(&kind);
   auto other = frozen(c, weights, {.work = Work::compute});
   require_same_vocabulary(config, setting, folder, policy, *other);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "app/assembly/built_objective.h"
 #include "app/models/probe.h"
 #include "engine/files/convert.h"
 #include "engine/train/planner.h"
@@ -164,6 +165,26 @@ TEST(Fp8Model, TheHeadAndTrainedWeightsStayDense) {
   const BuiltModel b = build_model(c, Weights::check);
   EXPECT_EQ(b.fp8->count(), 6);
   EXPECT_EQ(b.fp8->find("lm_head.weight"), nullptr);
+}
+
+// Products in FP8 are the policy's: a teacher may have scales that they do not take.
+TEST(Fp8Model, TeachersMultiplyWithoutProductsInFp8) {
+  RunConfig c = base_config((kFp8Forms / "channel").string());
+  c.training.bf16 = true;
+  c.training.fp8 = true;
+  const BuiltModel policy = build_model(c, Weights::check);
+  const auto in_fp8 = [](const BuiltModel& b) {
+    int rows = 0;
+    EachLinear each([&](Linear& l) {
+      if (const auto* w = dynamic_cast<const Fp8Weight*>(l.weight.get())) rows += w->rows_in_fp8 ? 1 : 0;
+    });
+    b.model().visit(each);
+    return rows;
+  };
+  EXPECT_EQ(in_fp8(policy), 7);
+  const auto teacher = build_teacher(c, (kFp8Forms / "block").string(), policy, false);
+  EXPECT_EQ(teacher->fp8->count(), 7);
+  EXPECT_EQ(in_fp8(*teacher), 0);
 }
 
 // A gate of one output decides over a complete expert and has nothing to save; GPUs have no product for it.
