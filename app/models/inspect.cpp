@@ -140,6 +140,17 @@ Json inspect_adapter(const std::string& folder) {
   return out;
 }
 
+// Opens a folder in FP8. null: it has no weights in FP8, or some that ft does not read, which are listed as
+// they are.
+std::unique_ptr<const Fp8Folder> fp8_folder(const ModelFolder& model, const std::string& folder) {
+  if (!Fp8Folder::is_one(model)) return nullptr;
+  try {
+    return std::make_unique<const Fp8Folder>(std::make_unique<ModelFolder>(folder));
+  } catch (const UserError&) {
+    return nullptr;
+  }
+}
+
 Json inspect_model(const std::string& folder) {
   const ModelFolder model(folder);
   Json out = {{"kind", "model"}, {"path", folder}};
@@ -151,11 +162,10 @@ Json inspect_model(const std::string& folder) {
   }
   std::vector<const SafetensorsFile*> files;
   for (const auto& file : model.files()) files.push_back(file.get());
-  if (Fp8Folder::is_one(model)) {
-    const Fp8Folder fp8(std::make_unique<ModelFolder>(folder));
-    add_tensors(out, files, &fp8);
-    for (const std::string& name : fp8.names())
-      if (const StoredFp8* s = fp8.find(name)) {
+  if (const auto fp8 = fp8_folder(model, folder)) {
+    add_tensors(out, files, fp8.get());
+    for (const std::string& name : fp8->names())
+      if (const StoredFp8* s = fp8->find(name)) {
         out["quantization"] = {{"quant_type", "fp8"}, {"scales", scales_name(s->scheme)}};
         break;
       }

@@ -90,6 +90,27 @@ TEST_F(InspectTest, Columns) {
   EXPECT_EQ(j["columns"].dump(), R"([{"name":"prompt","type":"string"},{"name":"word","type":"string"}])");
 }
 
+// Folders in FP8 that ft cannot train from are listed, without a description of their scales.
+TEST_F(InspectTest, WeightsInFp8OfOtherForms) {
+  const std::vector<std::uint8_t> codes(64, 0x38);
+  const auto listed = [&](const Shape& shape, const std::vector<TensorSpec>& scales) {
+    std::vector<TensorSpec> specs = {{"w.weight", DType::u8, shape, true}};
+    specs.insert(specs.end(), scales.begin(), scales.end());
+    write_safetensors(folder / "model.safetensors", specs, [&](const TensorSpec& t) -> Tensor {
+      const void* data = t.dtype == DType::u8 ? static_cast<const void*>(codes.data()) : values_.data();
+      return {static_cast<std::byte*>(const_cast<void*>(data)), t.dtype, t.shape};
+    });
+    return json(folder.path());
+  };
+  const TensorSpec one{"w.weight_scale", DType::f32, {1}}, three{"w.weight_scale", DType::f32, {3}};
+  EXPECT_EQ(listed({4, 8}, {one})["quantization"], (Json{{"quant_type", "fp8"}, {"scales", "tensor"}}));
+  for (const Json& j : {listed({4, 8}, {}), listed({2, 4, 8}, {}), listed({4, 8}, {three})}) {
+    EXPECT_FALSE(j.contains("quantization")) << j.dump();
+    EXPECT_EQ(j["tensors"][0]["dtype"], "F8_E4M3");
+  }
+  EXPECT_EQ(listed({2, 4, 8}, {})["parameters"], 64);
+}
+
 TEST_F(InspectTest, RowsAndSettings) {
   const std::string rows =
       folder.write("a.jsonl", "{\"q\": \"x\", \"n\": 1}\n{\"q\": \"y\", \"n\": null, \"m\": []}\n");
