@@ -4,9 +4,23 @@
 
 #include "app/config/together.h"
 #include "app/ranks/ranks.h"
+#include "engine/files/file.h"
 #include "engine/train/optimizers/list.h"
+#include "lora/fp8.h"
+#include "lora/quantize.h"
 
 namespace ft {
+namespace {
+
+// Returns true if the model's files hold weights in 4 bits or in FP8, which are used as they are.
+bool has_quantized_files(const RunConfig& c) {
+  const std::string& name = c.model.model_name_or_path;
+  if (name.empty() || !(c.model.unpacked || c.model.folders.has(name))) return false;
+  const std::string file = join_path(c.model.folder(), "config.json");
+  return path_exists(file) && (lora::stored_four_bit_plan(file) || lora::stored_fp8_plan(file));
+}
+
+}  // namespace
 
 std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
   std::vector<WayOut> ways;
@@ -73,8 +87,11 @@ std::vector<WayOut> ways_out(const RunConfig& c, bool training) {
             "no momentum: other results, which need another learning rate");
   way("finetuning_type=lora", training && c.finetuning_type == FinetuningType::full,
       [](RunConfig& to) { to.finetuning_type = FinetuningType::lora; });
-  way("quantization.load_in_4bit=true", !c.quantization.load_in_4bit,
-      [](RunConfig& to) { to.quantization.load_in_4bit = true; });
+  const bool dense = !c.quantization.load_in_4bit && !has_quantized_files(c);
+  way("quantization.load_in_4bit=true", dense, [](RunConfig& to) { to.quantization.load_in_4bit = true; });
+  way("model.frozen_dtype=fp8",
+      dense && c.finetuning_type == FinetuningType::lora && c.model.frozen_dtype != FrozenType::fp8,
+      [](RunConfig& to) { to.model.frozen_dtype = FrozenType::fp8; });
   return ways;
 }
 

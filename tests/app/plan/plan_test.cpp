@@ -266,12 +266,12 @@ TEST(WaysOut, AreThoseNotTakenYet) {
   EXPECT_EQ(advice_on_memory(c, true),
             "training.gradient_checkpointing=true, " + in_files("offload_optimizer") +
                 in_files("offload_param") +
-                "training.bf16=true, quantization.load_in_4bit=true, a smaller "
+                "training.bf16=true, quantization.load_in_4bit=true, model.frozen_dtype=fp8, a smaller "
                 "training.per_device_train_batch_size, a smaller data.max_seq_length" +
                 which);
   EXPECT_EQ(advice_on_memory(c, false),
             in_files("offload_param") +
-                "training.bf16=true, quantization.load_in_4bit=true, a smaller "
+                "training.bf16=true, quantization.load_in_4bit=true, model.frozen_dtype=fp8, a smaller "
                 "training.per_device_eval_batch_size, a smaller data.max_seq_length");
   c.finetuning_type = FinetuningType::full;
   c.training = {.per_device_train_batch_size = 1, .bf16 = true};
@@ -282,6 +282,26 @@ TEST(WaysOut, AreThoseNotTakenYet) {
                 which);
   for (const WayOut& w : ways_out(c, true))
     for (const WayOut& next : ways_out(w.config, true)) EXPECT_NE(next.setting, w.setting);
+}
+
+// Weights that the files hold in 4 bits or FP8 are not quantized again, and 4 bits and FP8 are not both.
+TEST(WaysOut, OfFrozenWeightsAreForDenseOnes) {
+  const auto ways = [](const std::string& model, FrozenType type) {
+    RunConfig c;
+    c.model.model_name_or_path = source_path("tests/golden/" + model);
+    c.model.frozen_dtype = type;
+    std::vector<std::string> found;
+    for (const WayOut& w : ways_out(c, true))
+      if (w.setting == "quantization.load_in_4bit=true" || w.setting == "model.frozen_dtype=fp8")
+        found.push_back(w.setting);
+    return found;
+  };
+  using Ways = std::vector<std::string>;
+  EXPECT_EQ(ways("four_bit/plain", FrozenType::automatic),
+            (Ways{"quantization.load_in_4bit=true", "model.frozen_dtype=fp8"}));
+  EXPECT_EQ(ways("four_bit/plain", FrozenType::fp8), Ways{});
+  for (const char* quantized : {"fp8/block", "fp8/channel", "four_bit/packed"})
+    EXPECT_EQ(ways(quantized, FrozenType::automatic), Ways{}) << quantized;
 }
 
 RunConfig config_of_base(const std::vector<std::string>& more) {
