@@ -1,6 +1,7 @@
 // Products of rows in FP8 on the CUDA backend: against the definition in double, at edges, in parts of rows.
 #include "engine/cuda/gpu.h"
 #include "engine/ops/fp8_room.h"
+#include "engine/ops/null_ops.h"
 #include "tests/engine/cuda/both.h"
 #include "tests/support/fp8_product.h"
 
@@ -128,6 +129,18 @@ TEST_F(CudaFp8Products, WideRowsAreReadInSeveralStretches) {
 TEST_F(CudaFp8Products, MoreRowsThanThereIsRoomForAreComputedInParts) {
   Fp8Product p({Fp8Room::kRows + 3, 16, 16, Trans::no, 0, false});
   EXPECT_LE(nmse(compute(p), p.expected()), tolerance(DType::bf16));
+}
+
+// An expert may get more rows than the even share that a plan counts.
+TEST_F(CudaFp8Products, MoreRowsThanPlannedHaveRoom) {
+  for (const Trans tb : {Trans::yes, Trans::no}) {
+    Fp8Product planned({2, 48, 80, tb, 0, false}), p({70, 48, 80, tb, 0, false});
+    NullOps plan({Device::Kind::cuda, 0});
+    Tensors t;
+    for (const Matrix* m : planned.matrices()) t.push_back(*m);
+    planned.run(t, [&](const op::Products& op) { plan.run(op); });
+    EXPECT_LE(nmse(compute(p, plan.dense()), p.expected()), tolerance(DType::bf16));
+  }
 }
 
 TEST_F(CudaFp8Products, AreRefusedForOtherSizes) {
