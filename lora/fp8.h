@@ -29,10 +29,10 @@ Fp8Data quantized_fp8(const WeightSource& base, const std::string& weight, const
 class Fp8Weights {
  public:
   // Gives the model's frozen Linears weights in FP8. Call it after attach(). With `stored`, the weights that
-  // the folder has in FP8 get its schemes, and others stay dense; without a base, the plan decides. Weights
-  // that the folder has in FP8 get its schemes without `stored` too, and then linears with one output, such as
-  // gates of shared experts, stay dense. Throws UserError (config) if no linear is left, and (input) if the
-  // base has no such weights.
+  // the folder has in FP8 get its schemes, and others stay dense; without a base, the plan decides. Without
+  // `stored`, weights that the folder has in FP8 get its schemes too, and of the others those with one
+  // output, such as gates of shared experts, stay dense. Throws UserError (config) if no linear is left, and
+  // (input) if the base has no such weights.
   Fp8Weights(Model&, const Fp8Plan&, const WeightSource* base);
 
   bool has(const Parameter& p) const { return by_parameter_.contains(p.name); }

@@ -206,7 +206,7 @@ TEST_P(FourBitLinear, IsTheReferenceWithItsGradientsInFp8) {
   }
 }
 
-// Products in FP8 round rows of x and dy, but not the adapter's A, of which DoRA's norms are made.
+// DoRA's norms are made of the exact A: products in FP8 round rows of x and dy only.
 TEST(Fp8Linear, NormsOfDoraAreThoseWithoutProductsInFp8) {
   constexpr std::int64_t kIn = 48, kOut = 32;
   LayerRun run(DType::bf16);
