@@ -64,7 +64,7 @@ std::vector<TensorSpec> Merger::specs(std::optional<DType> dtype) const {
     if (info.shape.size() > std::size(shape.dims))
       throw UserError(Exit::input, str(info.file, ": ", printable(name), " has too many dimensions"));
     for (const auto d : info.shape) shape.dims[shape.rank++] = d;
-    out.push_back({name, dtype && wide_.contains(name) ? DType::f32 : dtype.value_or(*stored), shape});
+    out.push_back({name, wide_.contains(name) ? DType::f32 : dtype.value_or(*stored), shape});
   }
   const std::string head = built_.made.info.head_weight();
   for (const auto& [name, p] : whole_)

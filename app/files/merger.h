@@ -31,7 +31,7 @@ class Merger {
   bool unties() const { return unties_; }
   // True if a weight is stored as (in, out).
   bool inputs_first(const std::string& weight) const { return inputs_first_.contains(weight); }
-  // Returns all tensors of the merged model, with the dtype of the file or with `dtype`.
+  // Returns all tensors of the merged model, with the dtype of the file or with `dtype`; wide ones in f32.
   std::vector<TensorSpec> specs(std::optional<DType> dtype) const;
   // Returns the values in f32. They are valid until the next call.
   Tensor operator()(const TensorSpec& spec);

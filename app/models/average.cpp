@@ -57,11 +57,20 @@ struct Folder {
 
 bool is_float(std::optional<DType> t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
 
+// True if the folder is a model of 16 bits by its config.json. Its tensors in f32 are then those that stay so.
+bool is_narrow(const Folder& folder) {
+  if (folder.adapter) return false;
+  const JsonObject config = JsonObject::read(join_path(folder.path, "config.json"));
+  const std::string dtype = config.text_or(config.has("torch_dtype") ? "torch_dtype" : "dtype", "float32");
+  return dtype == name_of(DType::bf16) || dtype == name_of(DType::f16);
+}
+
 // Returns the tensors to average, with the shapes of the last folder. Throws UserError (input) unless every
 // folder has the same tensors with the same number of elements.
 std::vector<TensorSpec> specs_of(const std::vector<Folder>& folders, std::optional<DType> dtype) {
   const Folder& last = folders.back();
   std::vector<TensorSpec> specs;
+  const bool narrow = is_narrow(last);
   for (const SafetensorsFile* f : last.files())
     for (const StoredTensor& t : f->tensors()) {
       const auto type = dtype_of(t.type);
@@ -69,7 +78,8 @@ std::vector<TensorSpec> specs_of(const std::vector<Folder>& folders, std::option
         refuse(str(last.path, ": ", t.name, " is ", name_of(t.type), "; only floats have a mean"));
       Shape shape;
       for (const std::int64_t n : t.shape) shape.dims[shape.rank++] = n;
-      specs.push_back({t.name, dtype.value_or(*type), shape});
+      const bool wide = narrow && type == DType::f32;
+      specs.push_back({t.name, wide ? DType::f32 : dtype.value_or(*type), shape});
     }
   for (const Folder& folder : folders) {
     if (folder.adapter != last.adapter)

@@ -98,6 +98,23 @@ TEST(FamiliesMerge, KeepsConstants) {
   }
 }
 
+// This base has its routers in 16 bits. The merged model has them in float32, also without --dtype.
+TEST(FamiliesMerge, WidensRouters) {
+  const Workplace w("deepseek-v3", kLora);
+  ASSERT_EQ(w.train(), 0) << w.says();
+  ASSERT_EQ(w.run({"merge", "--model", "model", "--adapter", "out", "--output", "merged"}), 0) << w.says();
+  const ModelFolder base((w / "model").string()), merged((w / "merged").string());
+  int wide = 0;
+  for (const std::string& name : base.names()) {
+    const bool router =
+        name.ends_with("mlp.gate.weight") || name.ends_with("mlp.gate.e_score_correction_bias");
+    wide += router;
+    EXPECT_EQ(base.info(name).type, StoredType::bf16) << name;
+    EXPECT_EQ(merged.info(name).type, router ? StoredType::f32 : StoredType::bf16) << name;
+  }
+  EXPECT_EQ(wide, 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Families,
                          testing::Values("gemma2", "gemma3", "phi3", "opt-post", "gpt2", "gpt-neox",
                                          "granite", "olmo2", "smollm3", "mixtral", "qwen2-moe", "qwen35",

@@ -53,6 +53,20 @@ TEST(Average, IsTheMeanRoundedOnce) {
   EXPECT_EQ(read_json(temp / "narrow/config.json")["dtype"], "bfloat16");
 }
 
+// The routers of DeepSeek are such tensors.
+TEST(Average, KeepsTheFloat32TensorsOfAModelOf16Bits) {
+  const TempFolder temp;
+  const std::string a = folder(temp, "a", {1, 2, 3}, DType::f32),
+                    b = folder(temp, "b", {2, 2, 0.5}, DType::f32);
+  for (const bool narrow : {false, true}) {
+    if (narrow) write_file(join_path(b, "config.json"), R"({"torch_dtype": "bfloat16"})");
+    const std::string mean = temp / (narrow ? "kept" : "rounded");
+    EXPECT_EQ(average({.output = mean, .dtype = "bfloat16", .average = {a, b}}), Exit::done);
+    const SafetensorsFile written(join_path(mean, "model.safetensors"));
+    EXPECT_EQ(written.find("w")->type, narrow ? StoredType::f32 : StoredType::bf16);
+  }
+}
+
 TEST(Average, OfAdaptersIsAnAdapter) {
   const TempFolder temp;
   const std::string a = folder(temp, "a", {1, 3}, DType::f32, true),
