@@ -115,7 +115,8 @@ Json latent_config(const GgufKeyReader& keys) {
   config["qk_rope_head_dim"] = rotated;
   config["qk_nope_head_dim"] = key - rotated;
   config["v_head_dim"] = keys.whole("attention.value_length_mla");
-  if (v2) config["topk_method"] = "greedy";
+  const bool grouped = keys.whole_or("expert_group_used_count", 1) < keys.whole_or("expert_group_count", 1);
+  if (v2) config["topk_method"] = grouped ? "group_limited_greedy" : "greedy";
   if (config.contains("rope_scaling") && config["rope_scaling"]["rope_type"] == "yarn") {
     const double stored = keys.real_or("rope.scaling.yarn_log_multiplier", 0) / 0.1;
     const double mscale = std::round(stored * 1e6) / 1e6;  // from f32

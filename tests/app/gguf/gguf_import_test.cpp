@@ -19,6 +19,7 @@
 #include "engine/files/json.h"
 #include "engine/files/safetensors/weights.h"
 #include "models/gguf/gguf_config.h"
+#include "models/registry.h"
 #include "tests/app/outcome.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/support/source.h"
@@ -314,6 +315,40 @@ TEST_F(GgufImport, LeavesNoFilesInTheTemporaryFolder) {
     EXPECT_EQ(c.model.model_name_or_path, file);
   }
   EXPECT_FALSE(path_exists(unpacked));
+}
+
+// Readers rank groups by their two best experts, DeepSeek V2 by the best one.
+TEST_F(GgufImport, GroupsOfDeepSeekV2AreRefused) {
+  const auto config = [&](std::uint32_t used) {
+    GgufKeys keys;
+    for (const auto& [key, n] : {std::pair{"block_count", 1u},
+                                 {"context_length", 64u},
+                                 {"embedding_length", 32u},
+                                 {"feed_forward_length", 16u},
+                                 {"attention.head_count", 2u},
+                                 {"attention.head_count_kv", 1u},
+                                 {"attention.kv_lora_rank", 4u},
+                                 {"attention.key_length_mla", 6u},
+                                 {"attention.value_length_mla", 4u},
+                                 {"rope.dimension_count", 2u},
+                                 {"expert_count", 8u},
+                                 {"expert_used_count", 1u},
+                                 {"expert_feed_forward_length", 8u},
+                                 {"expert_shared_count", 1u},
+                                 {"expert_group_count", 4u},
+                                 {"expert_group_used_count", used}})
+      keys.emplace_back(str("deepseek2.", key), n);
+    write(keys, "deepseek2");
+    folder.write("config.json", config_of_gguf(GgufFile(file)));
+    return read_json(folder / "config.json");
+  };
+  EXPECT_EQ(config(4)["topk_method"], "greedy");
+  EXPECT_NO_THROW(make_gguf_model(folder / "config.json"));
+  EXPECT_EQ(config(2)["topk_method"], "group_limited_greedy");
+  const std::string error = test::error_of([&] { GgufWeights(file, folder / "config.json"); });
+  EXPECT_TRUE(error.starts_with("3 ") && error.ends_with("a group of experts has the score of its two best "
+                                                         "(topk_method noaux_tc)"))
+      << error;
 }
 
 TEST_F(GgufImport, UnsupportedFilesAreRefused) {
