@@ -15,6 +15,9 @@ constexpr std::array kOfLayers = {GgufName{"post_attention_layernorm", "post_att
                                   GgufName{"mlp.router", "ffn_gate_inp"}};
 constexpr std::array kBlocks = {GgufBlocks{"model.layers.", "blk.", kOfLayers, decoder::kGgufOfLayers}};
 
+// ft's own key: true if the bounds of YaRN's ramp are rounded, which they are not in released models.
+constexpr const char* kRounded = "rope.scaling.yarn_truncate";
+
 // Throws UserError (input) if a setting differs from the value that readers of GGUF assume.
 void require_usual(const Config& c, const std::string& config_json) {
   const auto refuse = [&](const char* what) {
@@ -67,7 +70,10 @@ GgufModel make_gguf(const std::string& config_json) {
   add(".expert_count", c.experts);
   add(".expert_used_count", c.choices);
   add(".expert_feed_forward_length", c.expert_width);
-  if (c.rope.type == Rope::Type::yarn && !c.rope.truncate)
+  if (c.rope.type != Rope::Type::yarn) return g;
+  if (c.rope.truncate)
+    g.keys.emplace_back(str(arch, ".", kRounded), true);
+  else
     g.note =
         "readers of GGUF round the bounds of YaRN's ramp, which this model does not: logits differ a little";
   return g;
@@ -84,7 +90,7 @@ Json config_of_gguf(const GgufKeyReader& keys) {
   config["router_aux_loss_coef"] = 0.9;
   config["output_router_logits"] = false;
   if (config.contains("rope_scaling"))
-    config["rope_scaling"]["truncate"] = false;  // as all released models have it
+    config["rope_scaling"]["truncate"] = keys.flag_or(kRounded, false);
   else
     config["rope_scaling"] = {{"rope_type", "default"}};
   return config;
