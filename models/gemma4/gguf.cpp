@@ -134,7 +134,13 @@ Json config_of_gguf(const GgufKeyReader& keys) {
   if (!stored || stored->elements() != full / 2)
     keys.refuse(str("rope_freqs.weight is missing, or not a number for each of ", full / 2, " pairs"));
   const std::vector<float> divisors = keys.read(*stored);
-  const auto turning = std::ranges::count_if(divisors, [](float d) { return d < kStill / 2; });
+  const auto turning =
+      std::ranges::find_if(divisors, [](float d) { return d >= kStill / 2; }) - divisors.begin();
+  for (std::int64_t i = 0; i < full / 2; ++i)
+    if (const float d = divisors[static_cast<std::size_t>(i)];
+        i < turning ? d != divisors[0] : !(d >= kStill / 2))
+      keys.refuse(
+          "rope_freqs.weight is not one divisor for the first pairs and at least 5e29 for the others");
   const std::int64_t shared =
       static_cast<std::int64_t>(std::clamp(keys.real_or("attention.shared_kv_layers", 0), 0.0, 1e9));
   Json config = {

@@ -351,6 +351,34 @@ TEST_F(GgufImport, GroupsOfDeepSeekV2AreRefused) {
       << error;
 }
 
+// The pairs of Gemma 4's heads that rotate are the first ones, with one divisor.
+TEST_F(GgufImport, OtherDivisorsOfGemma4AreRefused) {
+  const auto refusal = [&](std::vector<float> divisors) {
+    const std::vector<GgufTensor> tensors = {{"token_embd.weight", GgmlType::f32, {2, 32}},
+                                             {"rope_freqs.weight", GgmlType::f32, {4}}};
+    std::vector<float> zeros(64);
+    write_gguf(file,
+               {{"general.architecture", std::string("gemma4")},
+                {"gemma4.block_count", 1u},
+                {"gemma4.attention.key_length", 8u},
+                {"gemma4.attention.sliding_window_pattern", std::vector<std::int32_t>{0}},
+                {"gemma4.attention.head_count_kv", 1u},
+                {"gemma4.feed_forward_length", 8u}},
+               tensors, [&](const GgufTensor& t) {
+                 const bool table = t.shape.size() == 2;
+                 return Tensor(reinterpret_cast<std::byte*>(table ? zeros.data() : divisors.data()),
+                               DType::f32, table ? Shape{2, 32} : Shape{4});
+               });
+    return refused();
+  };
+  for (const std::vector<float>& wrong :
+       {std::vector<float>{1, 2, 1e30f, 1e30f}, {8, 1e30f, 8, 1e30f}, {1, 1e30f, 1e30f, 1e20f}})
+    EXPECT_EQ(refusal(wrong),
+              ": rope_freqs.weight is not one divisor for the first pairs and at least 5e29 for the others");
+  for (const std::vector<float>& good : {std::vector<float>{8, 8, 1e30f, 1e30f}, {1, 1, 1, 1}})
+    EXPECT_EQ(refusal(good), ": gemma4.embedding_length is missing");
+}
+
 TEST_F(GgufImport, UnsupportedFilesAreRefused) {
   write({}, "rwkv");
   EXPECT_EQ(
