@@ -23,8 +23,8 @@ std::string config_of_gguf(const GgufFile&);
 // Returns the type of most of the file's bytes if it is f32 or f16, else bf16 (quantized matrices too).
 DType gguf_base_type(const GgufFile&);
 
-// Reads and dequantizes the weights of a GGUF file on all cores. Names, shapes, order of rows and norms are
-// Hugging Face's.
+// Reads and dequantizes the weights of a GGUF file: on all cores, but on one core those that GGUF splits.
+// Names, shapes, order of rows and norms are Hugging Face's.
 class GgufWeights final : public WeightSource {
  public:
   // `config_json`: the file that holds config_of_gguf()'s text.

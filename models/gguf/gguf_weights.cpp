@@ -204,13 +204,15 @@ void GgufWeights::read_pieces(const Entry& e, const Tensor& to, std::int64_t fir
   const std::int64_t each = size.elements(), end = first + to.numel();
   for (std::int64_t b = first / each; b * each < end; ++b) {
     if (held_.name != e.name || held_.matrix != b) {
-      held_ = {e.name, b, std::vector<float>(static_cast<std::size_t>(each))};
+      held_ = {};  // one matrix at a time is in memory, and none after a read that throws
+      Held read{e.name, b, std::vector<float>(static_cast<std::size_t>(each))};
       for (const auto& [tensor, part] : e.pieces)
         for (std::size_t i = 0; i < part->ranges.size(); ++i) {
           std::vector<float> values(static_cast<std::size_t>(part->elements(part->ranges[i], size)));
           file_.read(*tensor, part->place(i, b, size), std::ssize(values), values.data());
-          part->put(part->ranges[i], size, held_.values.data(), values.data());
+          part->put(part->ranges[i], size, read.values.data(), values.data());
         }
+      held_ = std::move(read);
     }
     const std::int64_t begin = std::max(first, b * each), stop = std::min(end, (b + 1) * each);
     std::vector<float> run(held_.values.begin() + (begin - b * each),

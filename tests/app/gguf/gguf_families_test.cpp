@@ -2,9 +2,14 @@
 // and the weights have its names, shapes, row order and values.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "engine/core/error.h"
+#include "engine/files/file.h"
 #include "engine/files/json.h"
 #include "engine/files/safetensors/weights.h"
 #include "models/gguf/gguf_config.h"
@@ -280,6 +285,29 @@ TEST_P(GgufFamilies, AreBasesAgain) {
     same(0, n);
     same(n / 3, n / 2);  // ranks read parts
   }
+}
+
+// A weight of several tensors is read again after a read of it failed.
+TEST(GgufParts, AFailedReadLeavesNoZeros) {
+  const test::TempFolder folder;
+  const std::string model = folder / "model", file = folder / "x.gguf";
+  folder.write("config.json", with(kCommon, newer_cases()[1].config).dump());
+  ASSERT_EQ(run({"init", "--config", folder / "config.json", "--output", model}).code, 0);
+  ASSERT_EQ(run({"export", "--to", "gguf", "--from", model, "--output", file, "--dtype", "float32"}).code, 0);
+  folder.write("again.json", config_of_gguf(GgufFile(file)));
+  const GgufWeights weights(file, folder / "again.json");
+  const std::string bytes = read_file(file, 1 << 24), name = "model.layers.0.mlp.experts.gate_up_proj";
+  ASSERT_TRUE(weights.has(name));
+  const auto read = [&] {
+    std::vector<float> out(64);
+    weights.read(name, Tensor(reinterpret_cast<std::byte*>(out.data()), DType::f32, {64}), 0);
+    return out;
+  };
+  std::filesystem::resize_file(file, 1);
+  EXPECT_THROW(read(), UserError);
+  std::ofstream(file, std::ios::binary) << bytes;
+  const std::vector<float> values = read();
+  EXPECT_TRUE(std::ranges::any_of(values, [](float v) { return v != 0; }));
 }
 
 }  // namespace
