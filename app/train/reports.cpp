@@ -49,10 +49,9 @@ std::unique_ptr<Reports> make_reports(Screen& screen, const LoggingConfig& confi
   if (config.csv_monitor.enabled || wanted(Reporter::csv))
     add(monitored<CsvFiles>(config.csv_monitor, folder));
   if (config.wandb.enabled || wanted(Reporter::wandb))
-    add(std::make_unique<Wandb>(join_path(or_else(config.wandb.output_path, folder), "wandb"), config.wandb));
+    add(std::make_unique<Wandb>(or_else(config.wandb.output_path, folder), config.wandb));
   if (wanted(Reporter::mlflow))
-    add(std::make_unique<Mlflow>(join_path(or_else(config.mlflow.output_path, folder), "mlruns"),
-                                 config.mlflow.experiment_name));
+    add(std::make_unique<Mlflow>(or_else(config.mlflow.output_path, folder), config.mlflow.experiment_name));
   if (config.prometheus_textfile || wanted(Reporter::prometheus))
     add(std::make_unique<Prometheus>(config.prometheus_textfile.value_or(join_path(folder, "ft.prom"))));
   if (config.plot_loss) add(std::make_unique<LossPlot>(join_path(folder, "loss.svg")));

@@ -52,14 +52,6 @@ std::string metric_name(std::string name) {
   return name;
 }
 
-void put(const std::string& path, const std::string& text) {
-  std::error_code error;
-  fs::create_directories(folder_of(path), error);
-  if (error)
-    throw UserError(Exit::storage, str(folder_of(path), ": cannot make the folder: ", error.message()));
-  write_file(path, text);
-}
-
 // Returns true if meta.yaml has this name, with or without quotes as MLflow's writer decides.
 bool says_name(const std::string& meta, const std::string& name) {
   std::error_code none;
@@ -82,6 +74,16 @@ std::vector<std::string> folders_in(const std::string& folder) {
 
 }  // namespace
 
+void Mlflow::put(const std::string& name, const std::string& text) const {
+  refuse_links(folder_, join_path("mlruns", name));
+  const std::string path = join_path(store_, name);
+  std::error_code error;
+  fs::create_directories(folder_of(path), error);
+  if (error)
+    throw UserError(Exit::storage, str(folder_of(path), ": cannot make the folder: ", error.message()));
+  write_file(path, text);
+}
+
 std::string Mlflow::find_experiment() const {
   for (const std::string& id : folders_in(store_))
     if (says_name(join_path(join_path(store_, id), "meta.yaml"), experiment_)) return id;
@@ -90,12 +92,12 @@ std::string Mlflow::find_experiment() const {
   std::string id;
   for (const char c : sha256(experiment_).substr(0, 18))
     id += static_cast<char>('1' + (c >= 'a' ? c - 'a' + 1 : c - '0') % 9);
-  const std::string folder = join_path(store_, id);
   std::ostringstream meta;
-  meta << "artifact_location: " << quoted(uri_of(folder)) << "\ncreation_time: " << milliseconds()
-       << "\nexperiment_id: '" << id << "'\nlast_update_time: " << milliseconds()
+  meta << "artifact_location: " << quoted(uri_of(join_path(store_, id)))
+       << "\ncreation_time: " << milliseconds() << "\nexperiment_id: '" << id
+       << "'\nlast_update_time: " << milliseconds()
        << "\nlifecycle_stage: active\nname: " << quoted(experiment_) << "\n";
-  put(join_path(folder, "meta.yaml"), meta.str());
+  put(join_path(id, "meta.yaml"), meta.str());
   return id;
 }
 
@@ -117,7 +119,7 @@ std::string Mlflow::find_run(const std::string& output) const {
 
 void Mlflow::write_meta(Status status) const {
   std::ostringstream meta;
-  meta << "artifact_uri: " << quoted(uri_of(join_path(run_, "artifacts")))
+  meta << "artifact_uri: " << quoted(uri_of(join_path(store_, join_path(run_, "artifacts"))))
        << "\nend_time: " << (status == kRunning ? "null" : std::to_string(milliseconds()))
        << "\nentry_point_name: ''\nexperiment_id: '" << experiment_id_
        << "'\nlifecycle_stage: active\nrun_id: " << run_id_ << "\nrun_name: " << quoted(name_)
@@ -133,12 +135,13 @@ void Mlflow::begin(const RunHeader& header) {
   experiment_id_ = find_experiment();
   run_id_ = header.resumed_step > 0 ? find_run(output) : "";
   if (run_id_.empty()) run_id_ = sha256(random_tag() + output).substr(0, 32);
-  run_ = join_path(join_path(store_, experiment_id_), run_id_);
+  run_ = join_path(experiment_id_, run_id_);
+  const std::string place = join_path(store_, run_);
   for (const char* part : {"metrics", "params", "tags", "artifacts"})
-    refuse_links(store_, experiment_id_ + "/" + run_id_ + "/" + part);
+    refuse_links(folder_, join_path("mlruns", join_path(run_, part)));
   std::error_code none;
-  for (const char* part : {"metrics", "params"}) fs::remove_all(join_path(run_, part), none);
-  for (const char* part : {"metrics", "params"}) fs::create_directories(join_path(run_, part), none);
+  for (const char* part : {"metrics", "params"}) fs::remove_all(join_path(place, part), none);
+  for (const char* part : {"metrics", "params"}) fs::create_directories(join_path(place, part), none);
   write_meta(kRunning);
   for (const auto& [name, value] : flat_settings(header.settings))
     put(join_path(run_, "params/" + name), plain_text(value).substr(0, kMaxParameter));
@@ -157,7 +160,7 @@ void Mlflow::log(std::int64_t step, const Measures& numbers) {
   for (const auto& [name, value] : numbers) {
     RunFile& file = files_[name];
     if (!file)
-      file = RunFile(store_, experiment_id_ + "/" + run_id_ + "/metrics/" + metric_name(name),
+      file = RunFile(folder_, join_path(join_path("mlruns", run_), "metrics/" + metric_name(name)),
                      /*keep=*/false);
     std::ostringstream line;
     line.precision(std::numeric_limits<double>::max_digits10);

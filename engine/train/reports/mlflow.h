@@ -12,8 +12,9 @@ namespace ft {
 
 class Mlflow final : public Report {
  public:
-  Mlflow(std::string store, std::string experiment)
-      : store_(std::move(store)), experiment_(std::move(experiment)) {}
+  // The store is `folder`/mlruns, which may not be a symbolic link.
+  Mlflow(std::string folder, std::string experiment)
+      : folder_(std::move(folder)), store_(folder_ + "/mlruns"), experiment_(std::move(experiment)) {}
 
   // A resumed run keeps its id; its metrics begin with the earlier rows.
   void begin(const RunHeader& header) override;
@@ -27,10 +28,11 @@ class Mlflow final : public Report {
   std::string find_experiment() const;                    // its id; created if missing
   std::string find_run(const std::string& output) const;  // of this output folder; empty: none
   void write_meta(Status status) const;
+  void put(const std::string& name, const std::string& text) const;  // a file of the store
   void log(std::int64_t step, const Measures& numbers);
 
-  std::string store_, experiment_;
-  std::string experiment_id_, run_id_, run_;  // run_: the run's folder
+  std::string folder_, store_, experiment_;
+  std::string experiment_id_, run_id_, run_;  // run_: the run's folder below the store
   std::string name_;
   std::int64_t started_ = 0;              // milliseconds since 1970
   std::map<std::string, RunFile> files_;  // by metric

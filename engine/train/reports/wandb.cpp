@@ -140,9 +140,10 @@ void Wandb::put(int kind, std::string_view message) {
 double Wandb::runtime() const { return seconds_since_1970() - started_; }
 
 void Wandb::open(bool resumed) {
-  const std::string there = resumed ? run_in(folder_) : "";
+  const std::string there = resumed ? run_in(join_path(folder_, "wandb")) : "";
   id_ = there.empty() ? random_tag().substr(2, 8) : there.substr(there.rfind('-') + 1);
-  const std::string name = there.empty() ? str("offline-run-", date(started_), "-", id_) : there;
+  const std::string name =
+      join_path("wandb", there.empty() ? str("offline-run-", date(started_), "-", id_) : there);
   refuse_links(folder_, name);
   const std::string run = join_path(folder_, name);
   const std::string path = join_path(run, "run-" + id_ + ".wandb");

@@ -30,7 +30,7 @@ class Framing {
 
 class Wandb final : public Report {
  public:
-  // The run is in `folder`/offline-run-*.
+  // The run is in `folder`/wandb/offline-run-*, where wandb may not be a symbolic link.
   Wandb(std::string folder, WandbConfig config) : folder_(std::move(folder)), config_(std::move(config)) {}
 
   // A resumed run keeps its id; the file begins again with the earlier rows.

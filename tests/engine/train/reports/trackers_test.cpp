@@ -168,7 +168,7 @@ TEST(Mlflow, TheStoreHoldsRunParametersAndMetrics) {
     return found;
   };
   {
-    Mlflow first(store, "an experiment: 1");
+    Mlflow first(folder.path(), "an experiment: 1");
     first.begin(header());
     play(first, 1, 4);
   }
@@ -180,7 +180,7 @@ TEST(Mlflow, TheStoreHoldsRunParametersAndMetrics) {
   RunHeader resumed = header();
   resumed.resumed_step = 2;
   resumed.past.steps = {sample_step(1), sample_step(2)};
-  Mlflow second(store, "an experiment: 1");
+  Mlflow second(folder.path(), "an experiment: 1");
   second.begin(resumed);
   play(second, 3, 5);
   second.end(sample_summary(5));
@@ -192,6 +192,32 @@ TEST(Mlflow, TheStoreHoldsRunParametersAndMetrics) {
   EXPECT_EQ(lines_of(at / "metrics/system/process_memory_mb").size(), 3u);
   EXPECT_NE(text_of(at / "meta.yaml").find("status: 3\n"), std::string::npos) << "it has finished";
   EXPECT_NE(text_of(at / "meta.yaml").find("run_id: " + at.filename().string()), std::string::npos);
+}
+
+// The link appears before the run or, where the tracker opens or replaces files later, during it.
+TEST(Trackers, WriteNothingThroughALinkedFolder) {
+  const TestFolder folder;
+  fs::create_directory(folder.file("elsewhere"));
+  const auto refused = [&](const std::string& name, const auto& write) {
+    try {
+      write();
+      ADD_FAILURE() << name << ": a link was followed";
+    } catch (const UserError& e) {
+      EXPECT_EQ(e.code, Exit::storage);
+      EXPECT_NE(std::string(e.what()).find(name + ": is a symbolic link"), std::string::npos) << e.what();
+    }
+    EXPECT_TRUE(fs::is_empty(folder.file("elsewhere"))) << name;
+  };
+  for (const std::string name : {"mlruns", "wandb"}) fs::create_symlink("elsewhere", folder.file(name));
+  refused("mlruns", [&] { Mlflow(folder.path(), "x").begin(header()); });
+  refused("wandb", [&] { Wandb(folder.path(), {}).begin(header()); });
+  fs::remove(folder.file("mlruns"));
+  Mlflow during(folder.path(), "x");
+  during.begin(header());
+  fs::rename(folder.file("mlruns"), folder.file("moved"));
+  fs::create_symlink("elsewhere", folder.file("mlruns"));
+  refused("mlruns", [&] { during.step(sample_step(1)); });
+  refused("mlruns", [&] { during.end(sample_summary(1)); });
 }
 
 }  // namespace
