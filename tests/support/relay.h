@@ -26,7 +26,8 @@ struct WireFault {
   bool to_root = true;    // the direction
   std::size_t at = 0;     // bytes of that direction before the fault
   std::size_t bytes = 1;  // dropped, repeated, or swapped with as many that follow; flip: the bit of one byte
-  std::string words = {};  // insert: these
+  std::string words = {};   // insert: these
+  int milliseconds = 1500;  // delay: of the bytes from `at` on
 };
 
 class Relay {
@@ -120,7 +121,7 @@ class Relay {
         held.insert(at, fault_.words);
         return;
       case WireFault::Kind::delay:
-        std::this_thread::sleep_for(Milliseconds(1500));
+        std::this_thread::sleep_for(Milliseconds(fault_.milliseconds));
         return;
       case WireFault::Kind::cut:
         held.resize(at);

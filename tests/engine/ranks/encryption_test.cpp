@@ -214,6 +214,26 @@ TEST_P(Sealed, AStallInTheHandshakeEndsWithTheMeeting) {
   }
 }
 
+// While rank 0 waits for rank 1's handshake longer than a guest has for its words, rank 2 is not heard.
+TEST(SealedMeeting, ASlowHandshakeThrowsNobodyOut) {
+  std::vector<Meeting> meetings;
+  for (int rank = 0; rank < 3; ++rank)
+    meetings.push_back(meeting_of(rank, {"127.0.0.1", 0}, Encryption::tls));
+  for (Meeting& m : meetings) m.size = 3;
+  meetings[0].listener = listen_at({"127.0.0.1", 0});
+  const Address root = local_address(meetings[0].listener);
+  const Relay slow({"127.0.0.1", 0}, root, {.kind = Kind::delay, .at = 300, .milliseconds = 6500}),
+      late({"127.0.0.1", 0}, root, {.kind = Kind::delay, .milliseconds = 1500});
+  meetings[1].master = slow.address();
+  meetings[2].master = late.address();
+  std::vector<std::future<Mesh>> met;
+  for (Meeting& m : meetings)
+    met.push_back(std::async(std::launch::async, [&m] { return meet(std::move(m)); }));
+  std::vector<Mesh> meshes;
+  for (auto& one : met) EXPECT_NO_THROW(meshes.push_back(one.get()));
+  EXPECT_TRUE(slow.done() && late.done());
+}
+
 TEST_P(Sealed, AnotherTokenOrSettingIsNamed) {
   const Trial token = try_it(
       GetParam(), {}, [](Meeting& m) { m.token = "another secret of ranks"; }, 3);
