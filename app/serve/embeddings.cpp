@@ -42,6 +42,12 @@ struct EmbeddingAsk {
   std::int64_t dimensions = 0;  // 0: all
 };
 
+// Returns the bytes that a vector takes in a reply, at most. Counts each number as its longest text.
+std::int64_t bytes_of_vector(std::int64_t dimensions, bool base64) {
+  constexpr std::int64_t kLongestNumber = 25, kAroundVector = 64;
+  return kAroundVector + (base64 ? (4 * dimensions + 2) / 3 * 4 : kLongestNumber * dimensions);
+}
+
 class EmbeddingApi {
  public:
   EmbeddingApi(TextModel& model, std::string name, std::string key, const Origins& origins,
@@ -102,8 +108,10 @@ class EmbeddingApi {
     if (!body.is_object()) throw ApiError(400, "the body is a JSON object");
     const EmbeddingAsk ask = read(body);
     body = {};
-    require_room(ask);
-    std::string data;
+    // The one piece of memory that a reply's text takes: it does not grow.
+    std::string text;
+    text.reserve(static_cast<std::size_t>(room_of(ask)));
+    text = R"({"object":"list","data":[)";
     std::int64_t tokens = 0, index = 0;
     for (const Ids& ids : ask.texts) tokens += std::ssize(ids);
     using Clock = std::chrono::steady_clock;
@@ -116,22 +124,28 @@ class EmbeddingApi {
       const auto vectors = pass(ask.texts, begin, end);
       for (const std::vector<float>& v : vectors) {
         const Json one = {{"object", "embedding"}, {"index", index}, {"embedding", shown(v, ask)}};
-        data += (index++ > 0 ? "," : "") + json_text(one, -1);
+        if (index++ > 0) text += ',';
+        text += json_text(one, -1);
       }
       begin = end;
     }
     const Json usage = {{"prompt_tokens", tokens}, {"total_tokens", tokens}};
-    return {.body = str(R"({"object":"list","data":[)", data, R"(],"model":)", json_text(name_, -1),
-                        R"(,"usage":)", json_text(usage, -1), "}")};
+    text += R"(],"model":)";
+    text += json_text(name_, -1);
+    text += R"(,"usage":)";
+    text += json_text(usage, -1);
+    text += '}';
+    return {.body = std::move(text)};
   }
 
-  // Throws ApiError if the reply may be longer than allowed. Counts each number as its longest text.
-  void require_room(const EmbeddingAsk& ask) const {
-    constexpr std::int64_t kLongestNumber = 25, kAroundVector = 64;
+  // Returns the bytes that the reply has at most. Throws ApiError if its vectors may be longer than allowed.
+  std::int64_t room_of(const EmbeddingAsk& ask) const {
+    constexpr std::int64_t kAroundVectors = 256;
     const std::int64_t width = model_.built().model().vocab_size(),
                        dimensions = ask.dimensions > 0 ? std::min(ask.dimensions, width) : width;
-    const std::int64_t vector = ask.base64 ? (4 * dimensions + 2) / 3 * 4 : kLongestNumber * dimensions;
-    if (std::ssize(ask.texts) <= most_bytes_ / (vector + kAroundVector)) return;
+    const std::int64_t vector = bytes_of_vector(dimensions, ask.base64);
+    if (std::ssize(ask.texts) <= most_bytes_ / vector)
+      return std::ssize(ask.texts) * vector + std::ssize(json_text(name_, -1)) + kAroundVectors;
     throw ApiError(
         400,
         str("the reply may have more than ", most_bytes_, " bytes (--max-reply): ask with fewer texts",
@@ -276,6 +290,10 @@ Exit serve_embeddings(const ServeArgs& args) {
   const std::optional<TlsContext> https = https_of(args.https);
   const std::string dtype = args.dtype == "auto" ? "float32" : args.dtype;
   TextModel model(text_model_config(args.model, only_adapter(args), dtype, args.overrides, "ft serve"));
+  if (const std::int64_t least = bytes_of_vector(model.built().model().vocab_size(), true);
+      most_bytes < least)
+    throw UserError(Exit::config,
+                    str("--max-reply: a reply with one vector takes ", least, " bytes; give at least these"));
   show_warnings(screen, model.built());
   const std::int64_t longest = longest_text_of(model), tokens = std::max(longest, kEmbeddedTokens);
   const bool mean = model.config().objective.pooling_mode == PoolingMode::mean;

@@ -100,6 +100,12 @@ TEST(ServeEmbeddings, LimitsAndMistakesAreNamed) {
   EXPECT_EQ(server.post(kChat, {{"messages", Json::array()}}).status, 404);
 }
 
+TEST(ServeEmbeddings, AReplyHasRoomForAVector) {
+  const Embedding w;
+  EXPECT_EQ(w.run({"serve", "--model", "out", "--max-reply", "100B"}), 2);
+  EXPECT_NE(w.says().find("--max-reply: a reply with one vector takes "), std::string::npos) << w.says();
+}
+
 TEST(ServeEmbeddings, AReplysSizeIsOfModelsThatEmbed) {
   const Workplace w("llama");
   EXPECT_EQ(w.run({"serve", "--model", kBase, "--max-reply", "1MB"}), 2);
