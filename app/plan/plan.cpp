@@ -145,7 +145,7 @@ Exit plan(const PlanArgs& args) {
   std::cout << as_text(table);
   if (s.room.there > 0 && table.mine().planned.plan.memory.total > s.room.there)
     std::cout << fits_text(fits(s.config, s.data ? &*s.data : nullptr, s.room, table.mine().longest));
-  if (s.room.host > 0 && table.mine().planned.plan.memory.host > s.room.host)
+  if (s.room.host > 0 && table.mine().planned.host() > s.room.host)
     std::cout << "it does not fit into the host's memory; try: " << advice_on_host_memory(s.config) << "\n";
   return Exit::done;
 }

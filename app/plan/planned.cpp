@@ -129,6 +129,12 @@ std::int64_t most_steps(std::int64_t most, const Holds& holds) {
 
 }  // namespace
 
+std::int64_t Planned::host() const {
+  std::int64_t most = plan.memory.host;
+  for (const Plan& stage : stages) most = std::max(most, stage.memory.host);
+  return most;
+}
+
 Room room_of(const RunConfig& config) {
   const int ranks = configured_ranks(config.distributed);
   const auto ops =

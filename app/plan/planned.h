@@ -12,6 +12,8 @@ struct Planned {
   Plan plan;
   BatchShape largest;        // the largest training micro-batch
   std::vector<Plan> stages;  // plans of all pipeline stages; `plan` is the one with most memory
+  // Returns the host memory of the stage that takes most of it.
+  std::int64_t host() const;
 };
 
 // The memory for which a run is planned, in bytes.

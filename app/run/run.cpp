@@ -126,6 +126,7 @@ void Run::before(const PlanRequest& request, const std::function<void(Engine&)>&
   const Plan plan = plan_run(model().model(), request);
   require_memory(plan.memory, ops(), {advice_on_memory(config, false), advice_on_host_memory(config)},
                  ranks.local_size);
+  comm().barrier();  // no rank takes memory before the others have looked for theirs
   Engine engine(std::move(ops_), std::move(comm_), model(), request, plan);
   passes(engine);
   ops_ = std::move(engine.ops);  // outlives the rest of the engine, which uses it

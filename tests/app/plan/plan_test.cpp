@@ -396,6 +396,17 @@ TEST(RequireMemory, CountsTheHostsMemoryOfAGpu) {
   EXPECT_TRUE(shared.starts_with("each of the 2 ranks on this machine needs ")) << shared;
 }
 
+// The stage with most memory on its GPU need not be that with most on the host.
+TEST(PlanOfAPipeline, HasTheHostsMemoryOfTheStageWithMost) {
+  Planned p;
+  p.stages.resize(3);
+  p.stages[0].memory = {.total = 9, .host = 1};
+  p.stages[1].memory = {.total = 2, .host = 5};
+  p.stages[2].memory = {.total = 3, .host = 4};
+  p.plan = p.stages[0];
+  EXPECT_EQ(p.host(), 5);
+}
+
 TEST(WaysOut, OfTheHostsMemoryAreThoseThatTakeIt) {
   RunConfig c;
   c.device = Device::Kind::cuda;
