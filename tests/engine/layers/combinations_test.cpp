@@ -150,6 +150,16 @@ TEST(StacksOfExperts, HaveGatesAndUpsInPairs) {
   EXPECT_THROW(other.check(), InternalError);
 }
 
+TEST(Routers, WithScalesAreNotWide) {
+  Moe m = stacked();
+  m.gate = make_wide_linear("router", kWidth, 2);
+  EXPECT_NO_THROW(m.check());
+  m.scales.emplace();
+  EXPECT_THROW(m.check(), InternalError);
+  m.gate = made("router", 2);
+  EXPECT_NO_THROW(m.check());
+}
+
 // Models check the blocks that families make.
 TEST(CombinationsOfParts, AreCheckedByTheModel) {
   const auto model_of = [](SelfAttention a) {
