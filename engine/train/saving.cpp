@@ -33,6 +33,7 @@ void Saving::save(const TrainState& state, const std::function<void(const std::s
   finish();
   start_ = now();
   row_ = {.step = state.step};
+  part_ = Part::none;
   prune_ = std::move(prune);
   begun_ = checkpoints_.begin(state, extra);
   if (!snapshot_) {
@@ -41,7 +42,10 @@ void Saving::save(const TrainState& state, const std::function<void(const std::s
       checkpoints_.send_part(begun_, filler);
       filler.sync();
     });
-    together(comm_, Checkpoints::kComplete, [&] { seal(); });
+    together(comm_, Checkpoints::kComplete, [&] {
+      seal();
+      part_ = Part::complete;  // is reported even if another rank is lost now
+    });
     return end();
   }
   together(comm_, "copy its part", [&] {
