@@ -47,6 +47,11 @@ SafetensorsFiller::SafetensorsFiller(const std::string& folder) {
     f.header = std::make_unique<SafetensorsFile>((place / name).string(), Exit::storage);
     // The folder may not be a link either: it was just made.
     f.fd = open_below(place.parent_path().string(), (place.filename() / name).string(), O_WRONLY);
+    // Compares no times and sizes, which other ranks change as they write their parts.
+    const FileState own = state_of(f.fd), read = f.header->state();
+    if (own.device != read.device || own.inode != read.inode)
+      throw UserError(Exit::storage, printable((place / name).string()) +
+                                         ": another file took its place while it was opened");
     for (const StoredTensor& t : f.header->tensors()) places_[t.name] = {&f, &t};
   }
 }
