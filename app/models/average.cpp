@@ -57,7 +57,7 @@ struct Folder {
 
 bool is_float(std::optional<DType> t) { return t == DType::f32 || t == DType::bf16 || t == DType::f16; }
 
-// True if the folder is a model of 16 bits by its config.json. Its tensors in f32 are then those that stay so.
+// True if the folder is a model of 16 bits by its config.json. Its tensors in f32 are those that stay so.
 bool is_narrow(const Folder& folder) {
   if (folder.adapter) return false;
   const JsonObject config = JsonObject::read(join_path(folder.path, "config.json"));
