@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "engine/files/file.h"
 #include "engine/train/reports/report.h"
 #include "engine/train/reports/run_file.h"
 
@@ -14,7 +15,9 @@ class Mlflow final : public Report {
  public:
   // The store is `folder`/mlruns, which may not be a symbolic link.
   Mlflow(std::string folder, std::string experiment)
-      : folder_(std::move(folder)), store_(folder_ + "/mlruns"), experiment_(std::move(experiment)) {}
+      : folder_(std::move(folder)),
+        store_(join_path(folder_, "mlruns")),
+        experiment_(std::move(experiment)) {}
 
   // A resumed run keeps its id; its metrics begin with the earlier rows.
   void begin(const RunHeader& header) override;

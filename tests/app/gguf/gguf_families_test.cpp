@@ -296,8 +296,12 @@ TEST(GgufParts, AFailedReadLeavesNoZeros) {
   ASSERT_EQ(run({"export", "--to", "gguf", "--from", model, "--output", file, "--dtype", "float32"}).code, 0);
   folder.write("again.json", config_of_gguf(GgufFile(file)));
   const GgufWeights weights(file, folder / "again.json");
-  const std::string bytes = read_file(file, 1 << 24), name = "model.layers.0.mlp.experts.gate_up_proj";
-  ASSERT_TRUE(weights.has(name));
+  const std::string bytes = read_file(file, 1 << 24);
+  const std::vector<std::string> names = weights.names();
+  const auto found =
+      std::ranges::find_if(names, [](const std::string& n) { return n.ends_with("gate_up_proj"); });
+  ASSERT_NE(found, names.end());
+  const std::string name = *found;
   const auto read = [&] {
     std::vector<float> out(64);
     weights.read(name, Tensor(reinterpret_cast<std::byte*>(out.data()), DType::f32, {64}), 0);
