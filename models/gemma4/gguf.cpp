@@ -64,6 +64,10 @@ void require_usual(const Config& c, const std::string& config_json) {
   if (c.qkv_bias) refuse("attention_bias is false");
   if (c.rope.type != Rope::Type::normal) refuse("layers with a window have default positions");
   if (std::ranges::count(c.windows, 0) == std::ssize(c.windows)) refuse("some layers have a window");
+  const std::int64_t own = c.num_hidden_layers - c.borrowing;
+  for (std::int64_t i = own; i < c.num_hidden_layers; ++i)
+    if (c.lender_of(i) != own - (c.full(i) ? 1 : 2))
+      refuse("the last two layers with keys of their own have a window and full attention, in this order");
 }
 
 std::vector<float> divisors(const Rope& r) {
@@ -109,7 +113,7 @@ GgufModel make_gguf(const std::string& config_json) {
   whole(".rope.dimension_count_swa", c.rope.head_dim);
   set(".rope.freq_base_swa", static_cast<float>(c.rope.theta));
   whole(".embedding_length_per_layer_input", c.per_layer);
-  if (c.logit_cap > 0) set(".final_logit_softcapping", c.logit_cap);
+  set(".final_logit_softcapping", c.logit_cap);  // readers assume 30 if it is missing; 0: none
   if (c.experts == 0) return g;
   whole(".expert_count", c.experts);
   whole(".expert_used_count", c.choices);
@@ -174,8 +178,8 @@ Json config_of_gguf(const GgufKeyReader& keys) {
           {"factor", turning > 0 ? divisors.front() : 1}}},
         {"sliding_attention",
          {{"rope_type", "default"}, {"rope_theta", keys.real_or("rope.freq_base_swa", 10000)}}}}}};
-  if (keys.has("final_logit_softcapping"))
-    config["final_logit_softcapping"] = keys.real("final_logit_softcapping");
+  if (const double cap = keys.real_or("final_logit_softcapping", 30); cap > 0)
+    config["final_logit_softcapping"] = cap;
   // Layers with full attention that have no values take the keys for them.
   const auto first_full = std::ranges::find(windows, 0) - windows.begin();
   config["attention_k_eq_v"] = !keys.has_tensor(str("blk.", first_full, ".attn_v.weight"));

@@ -72,7 +72,7 @@ MODELS = [
     shape("glm4_moe", "Glm4MoeForCausalLM", **ROUTED, num_key_value_heads=2, head_dim=32, attention_bias=True, use_qk_norm=True, n_group=1,
           topk_group=1, norm_topk_prob=True, partial_rotary_factor=0.5),
     shape("gemma4_text", "Gemma4ForCausalLM", **GEMMA4, attention_k_eq_v=True, num_global_key_value_heads=1, final_logit_softcapping=30.0),
-    shape("gemma4_text", "Gemma4ForCausalLM", **{**GEMMA4, "hidden_size_per_layer_input": 32}, num_kv_shared_layers=2, use_double_wide_mlp=True,
+    shape("gemma4_text", "Gemma4ForCausalLM", **{**GEMMA4, "hidden_size_per_layer_input": 32}, num_kv_shared_layers=3, use_double_wide_mlp=True,
           vocab_size_per_layer_input=320),
     shape("gemma4_text", "Gemma4ForCausalLM", **GEMMA4, enable_moe_block=True, num_experts=8, top_k_experts=2, moe_intermediate_size=128),
     shape("olmoe", "OlmoeForCausalLM", num_experts=8, num_experts_per_tok=2, num_key_value_heads=4, norm_topk_prob=False),

@@ -139,7 +139,7 @@ std::vector<FamilyCase> newer_cases() {
       {"gemma4_e", "gemma4",
        with(kGemma4, {{"hidden_size_per_layer_input", 4},
                       {"vocab_size_per_layer_input", 40},
-                      {"num_kv_shared_layers", 3},
+                      {"num_kv_shared_layers", 4},
                       {"use_double_wide_mlp", true},
                       {"final_logit_softcapping", 30.0}})},
       {"gemma4_moe", "gemma4",
