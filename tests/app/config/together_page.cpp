@@ -73,6 +73,7 @@ Group objective_group() {
   g.choices.push_back({"grpo", rewarded + "grpo"});
   g.choices.push_back({"rloo", rewarded + "rloo"});
   g.choices.push_back({"ppo", rewarded + "ppo"});
+  for (Choice& c : each("objective.type", {"classify", "embed"})) g.choices.push_back(std::move(c));
   return g;
 }
 
