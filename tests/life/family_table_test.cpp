@@ -203,10 +203,10 @@ std::string families_page() {
     notes += "| " + std::to_string(i + 1) + " | " + reasons[i] + " |\n";
   return R"(# Families and methods
 
-Every cell of this table was run once, on a tiny model of the family: a step of training (on two ranks under ZeRO,
-tensor, sequence and pipeline), two tokens of an answer, or an export. ✓: it works. A number: ft refuses it, with the
-words in the list below. `tests/life/family_table_test.cpp` makes the page. Methods beside each other are in
-[together.md](together.md), and T5 has [a page of its own](t5.md).
+Every cell of this table was run once, on a tiny model of the family: a step of training (on two ranks
+under ZeRO, tensor, sequence and pipeline), two tokens of an answer, or an export. ✓: it works. A number: ft
+refuses it, with the words in the list below. `tests/life/family_table_test.cpp` makes the page. Methods
+beside each other are in [together.md](together.md), and T5 has [a page of its own](t5.md).
 
 )" + head +
          " |\n" + line + "|\n" + body + "\n## What ft says\n\n| | reason |\n|---|---|\n" + notes;
