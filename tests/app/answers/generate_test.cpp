@@ -84,7 +84,7 @@ TEST_F(Generate, TypesOfTheComputationAndOfWeights) {
     EXPECT_EQ(outcome.code, 2);
     return outcome.err;
   };
-  EXPECT_NE(refusal({"--quantize", "int4"}).find("--quantize: int4 not in {nf4,fp4,int8}"),
+  EXPECT_NE(refusal({"--quantize", "int4"}).find("--quantize: int4 not in {nf4,fp4,fp8,int8}"),
             std::string::npos);
   EXPECT_NE(refusal({"--quantize", "int8", "device=cuda"}).find("on CPUs only; use nf4"), std::string::npos);
   EXPECT_NE(refusal({"--quantize-head", "int8", "device=cuda"}).find("on CPUs only; leave it out"),

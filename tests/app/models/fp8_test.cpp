@@ -143,8 +143,9 @@ TEST(Fp8Model, WeightsInFp8KeepTheirScalesWithoutQuantizationConfig) {
     EXPECT_EQ(unsaid.fp8->count(), 7);
     EXPECT_EQ(unsaid.fp8->first().scheme, said.fp8->first().scheme);
     EXPECT_EQ(probe_logits(unsaid, 33), probe_logits(said, 33));
-    const BuiltModel planned = build_model(asked, Weights::ignore);
-    EXPECT_EQ(plan_run(planned.model(), request).memory.total, plan_run(said.model(), request).memory.total);
+    const BuiltModel planned = build_model(asked, Weights::ignore),
+                     known = build_model(base_config((kFp8Forms / form).string()), Weights::ignore);
+    EXPECT_EQ(plan_run(planned.model(), request).memory.total, plan_run(known.model(), request).memory.total);
   }
 }
 
