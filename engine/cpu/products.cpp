@@ -11,19 +11,6 @@ namespace {
 constexpr std::size_t kMaxTerms = 16;
 constexpr std::int64_t kOneDnnScratch = 64 << 20;  // for its copies of operands
 
-FourBitOperand operand_of(const FourBitMatrix& m) {
-  const auto floats = [](const Tensor& t) { return t ? t.as<float>() : nullptr; };
-  const bool coded = m.form.has_coded_scales();
-  return {four_bit_values(m.form.book),
-          m.codes.as<std::uint8_t>(),
-          m.form.block,
-          coded ? nullptr : floats(m.absmax),
-          coded ? m.absmax.as<std::uint8_t>() : nullptr,
-          nested_map().data(),
-          floats(m.nested_absmax),
-          m.form.nested ? *floats(m.nested_offset) : 0};
-}
-
 Int8Operand operand_of(const Int8Matrix& m) {
   return {reinterpret_cast<const std::int8_t*>(m.codes.as<std::uint8_t>()), kInt8Block, m.scales.as<float>()};
 }
@@ -53,6 +40,19 @@ bool is_small(std::int64_t rows, std::int64_t cols, std::int64_t depth) {
 }
 
 }  // namespace
+
+FourBitOperand operand_of(const FourBitMatrix& m) {
+  const auto floats = [](const Tensor& t) { return t ? t.as<float>() : nullptr; };
+  const bool coded = m.form.has_coded_scales();
+  return {four_bit_values(m.form.book),
+          m.codes.as<std::uint8_t>(),
+          m.form.block,
+          coded ? nullptr : floats(m.absmax),
+          coded ? m.absmax.as<std::uint8_t>() : nullptr,
+          nested_map().data(),
+          floats(m.nested_absmax),
+          m.form.nested ? *floats(m.nested_offset) : 0};
+}
 
 Products::Products(const ProductKernels& kernels, Team& team, OneDnnTypes onednn, Sums sums)
     : kernels_(kernels),

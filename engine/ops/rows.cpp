@@ -56,6 +56,18 @@ void GatherSum::check() const {
 }
 void GatherSum::check_indices() const { require(all_below(rows, x.rows()), "gather_sum: a row beyond x"); }
 
+void FoldColumns::check() const {
+  require(is_float(y) && y.dtype == x.dtype && y.rows() == x.rows(),
+          "fold_columns: y and x differ in type or rows");
+  require(y.cols() >= 1 && first >= 0, "fold_columns: y has no columns, or first is negative");
+}
+
+void FoldColumnsGrad::check() const {
+  require(is_float(dx) && dx.dtype == dy.dtype && dx.rows() == dy.rows(),
+          "fold_columns_grad: dx and dy differ in type or rows");
+  require(dy.cols() >= 1 && first >= 0, "fold_columns_grad: dy has no columns, or first is negative");
+}
+
 void RepeatRows::check() const {
   require(is_float(y) && y.dtype == x.dtype && y.cols() == x.cols(), "repeat_rows: y and x differ");
   require(x.rows() == 0 ? y.rows() == 0 : y.rows() % x.rows() == 0,

@@ -139,6 +139,37 @@ struct RepeatRowsGrad {
   }
 };
 
+// Adds up columns with equal remainders: y[i, k] = the sum over the x[i, j] with (first + j) mod (columns of
+// y) = k, in f32, in the order of j, rounded once; 0 if there is none. x may be the columns from `first` on
+// of a larger tensor.
+struct FoldColumns {
+  static constexpr const char* kName = "fold_columns";
+  Out y;
+  In x;
+  std::int64_t first = 0;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+  }
+};
+
+// Adds the gradient of FoldColumns, which repeats its columns: dx[i, j] += dy[i, (first + j) mod (columns of
+// dy)].
+struct FoldColumnsGrad {
+  static constexpr const char* kName = "fold_columns_grad";
+  Acc dx;
+  In dy;
+  std::int64_t first = 0;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("dx", dx);
+    visit("dy", dy);
+  }
+};
+
 // y (n, m) = the transpose of x (m, n).
 struct Transpose {
   static constexpr const char* kName = "transpose";

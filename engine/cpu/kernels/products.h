@@ -7,6 +7,10 @@
 #include "engine/cpu/team.h"
 #include "engine/quant/four_bit.h"
 
+namespace ft {
+struct FourBitMatrix;
+}
+
 namespace ft::cpu {
 
 // A matrix in 4 bits, see engine/quant/four_bit.h.
@@ -19,6 +23,7 @@ struct FourBitOperand {
   const float *nested_map, *nested_absmax;
   float nested_offset;
 };
+FourBitOperand operand_of(const FourBitMatrix&);
 // A matrix in 8 bits, see engine/quant/int8.h.
 struct Int8Operand {
   const std::int8_t* codes;

@@ -1,4 +1,6 @@
-// Magnitudes of a matrix's rows, columns rescaled by them, and columns gathered by number.
+// Magnitudes of a matrix's rows, columns rescaled by them, gathered by number, and folded; products
+// of single elements.
+#include "engine/cpu/kernels/four_bit.h"
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
 
@@ -67,6 +69,84 @@ void compute(const op::GatherColumns& op, Team& team) {
     using T = decltype(t);
     each_row(y.rows, y.cols, team, [&](i64 r) {
       for (i64 j = 0; j < y.cols; ++j) at<T>(y, r)[j] = at<T>(x, r)[columns[j]];
+    });
+  });
+}
+
+// Multiplies one row of x with the elements of W that w(c, n) returns, n from column c on.
+template <class T, class X>
+inline void multiply_row(T* y, const X* x, i64 cols, const auto& w) {
+  constexpr i64 kStep = 256;
+  for (i64 c = 0; c < cols; c += kStep) {
+    const i64 n = least(kStep, cols - c);
+    const T* pw = w(c, n);
+    each_vector(n,
+                [&](auto part, i64 i) { part.store(y + c + i, part.load(x + c + i) * part.load(pw + i)); });
+  }
+}
+
+void compute(const op::Hadamard& op, Team& team) {
+  const View y = view_of(op.y), x = view_of(op.x), b = view_of(op.w.b);
+  const bool coded = data_of<const std::uint8_t>(op.w.four_bit.codes) != nullptr,
+             turned = op.w.tb == Trans::yes;
+  const FourBitOperand q = coded ? operand_of(op.w.four_bit) : FourBitOperand{};
+  const auto run = [&](auto t, auto from) {
+    using T = decltype(t);
+    using X = decltype(from);
+    each_row(y.rows, y.cols, team, [&](i64 r) {
+      alignas(64) T buffer[256];
+      multiply_row(at<T>(y, r), at<X>(x, r), y.cols, [&](i64 c, i64 n) -> const T* {
+        if (!coded && !turned) return at<T>(b, r) + c;
+        if (coded) decode(buffer, q, r * y.cols + c, n);
+        for (i64 i = 0; turned && i < n; ++i) buffer[i] = at<T>(b, c + i)[r];
+        return buffer;
+      });
+    });
+  };
+  with_float(y.type, [&](auto t) { x.type == y.type ? run(t, t) : run(t, 0.0f); });
+}
+
+// Adds up a few columns of y at a time, with one piece of x after another.
+void compute(const op::FoldColumns& op, Team& team) {
+  constexpr i64 kBlock = 64;
+  const View y = view_of(op.y), x = view_of(op.x);
+  const i64 n = y.cols, begin = op.first % n;
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    each_row(y.rows, x.cols, team, [&](i64 r) {
+      const T* px = at<T>(x, r);
+      T* py = at<T>(y, r);
+      for (i64 k = 0; k < n;) {
+        // x's first column with remainder k; the next remainders follow it up to begin, where x begins.
+        const i64 from = k < begin ? k - begin + n : k - begin;
+        const i64 width = least(kBlock, (k < begin ? begin : n) - k);
+        float sums[kBlock] = {};
+        for (i64 j = from; j < x.cols; j += n)
+          each_vector(least(width, x.cols - j), [&](auto part, i64 i) {
+            part.store(sums + i, part.load(sums + i) + part.load(px + j + i));
+          });
+        each_vector(width, [&](auto part, i64 i) { part.store(py + k + i, part.load(sums + i)); });
+        k += width;
+      }
+    });
+  });
+}
+
+void compute(const op::FoldColumnsGrad& op, Team& team) {
+  const View dx = view_of(op.dx), dy = view_of(op.dy);
+  const i64 n = dy.cols;
+  with_float(dx.type, [&](auto t) {
+    using T = decltype(t);
+    each_row(dx.rows, dx.cols, team, [&](i64 r) {
+      const T* pdy = at<T>(dy, r);
+      T* pdx = at<T>(dx, r);
+      for (i64 j = 0, k = op.first % n; j < dx.cols; k = 0) {
+        const i64 width = least(n - k, dx.cols - j);
+        each_vector(width, [&](auto part, i64 i) {
+          part.store(pdx + j + i, part.load(pdx + j + i) + part.load(pdy + k + i));
+        });
+        j += width;
+      }
     });
   });
 }

@@ -43,6 +43,8 @@ void compute(const op::LogitSums&, const Queue&);
 void compute(const op::GatherSum&, const Queue&);
 void compute(const op::RepeatRows&, const Queue&);
 void compute(const op::RepeatRowsGrad&, const Queue&);
+void compute(const op::FoldColumns&, const Queue&);
+void compute(const op::FoldColumnsGrad&, const Queue&);
 void compute(const op::Transpose&, const Queue&);
 void compute(const op::Route&, const Queue&);
 void compute(const op::RouteGrad&, const Queue&);
@@ -118,5 +120,9 @@ struct FourBitSource {
   std::int64_t first_row, first_col;  // of the part to decode
 };
 void dequantize(cudaStream_t, const View& y, const FourBitSource&);
+
+// ---- rescale.cu
+// y = x * w element by element, or with the transpose of w. w may be y; x is f32 or of their type.
+void multiply_elements(cudaStream_t, const View& y, const View& x, const View& w, bool turned);
 
 }  // namespace ft::cuda

@@ -1,4 +1,5 @@
-// Magnitudes of a matrix's rows, columns rescaled by them, and columns gathered by number.
+// Magnitudes of a matrix's rows, columns rescaled by them, gathered by number, and folded; products
+// of single elements.
 #include "engine/cuda/kernels/columns.cuh"
 #include "engine/cuda/kernels/each_pack.cuh"
 #include "engine/cuda/kernels/kernels.h"
@@ -76,7 +77,83 @@ struct Gathered {
   }
 };
 
+// Columns j of `wide` belong to column (first + j) mod n of `narrow`.
+template <class T>
+struct Folded {
+  Rows<T> narrow, wide;
+  i64 n, first, cols;  // first < n
+};
+
+// Computes an element of the narrow tensor per thread: neighbours read neighbours.
+template <class T>
+__global__ void __launch_bounds__(256) fold(Folded<T> f, i64 elements) {
+  for (i64 e = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; e < elements;
+       e += static_cast<i64>(gridDim.x) * blockDim.x) {
+    const i64 row = e / f.n, k = e % f.n;
+    float sum = 0;
+    for (i64 j = k < f.first ? k - f.first + f.n : k - f.first; j < f.cols; j += f.n)
+      sum += widened(*f.wide.at(row, j));
+    from_float(*f.narrow.at(row, k), sum);
+  }
+}
+
+// `column` counts all elements if the operand is one long row.
+template <class T>
+struct Unfolded {
+  Folded<T> f;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float v[kPack];
+    load(v, f.wide.at(row, column), pack);
+    for (int j = 0; j < pack.count; ++j) {
+      const i64 r = row + (column + j) / f.cols, c = (column + j) % f.cols;
+      v[j] += widened(*f.narrow.at(r, (f.first + c) % f.n));
+    }
+    store(f.wide.at(row, column), v, pack);
+  }
+};
+
+template <class T, class X>
+struct Product {
+  Rows<T> y;
+  Rows<X> x;
+  Rows<T> w;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float v[kPack], by[kPack];
+    load(v, x.at(row, column), pack);
+    load(by, w.at(row, column), pack);
+    for (int j = 0; j < kPack; ++j) v[j] *= by[j];
+    store(y.at(row, column), v, pack);
+  }
+};
+
+// `column` counts all elements if the operands are one long row.
+template <class T, class X>
+struct TurnedProduct {
+  Product<T, X> p;
+  i64 cols;
+  __device__ void operator()(i64 row, i64 column, Pack pack) const {
+    float v[kPack];
+    load(v, p.x.at(row, column), pack);
+    for (int j = 0; j < pack.count; ++j)
+      v[j] *= widened(*p.w.at((column + j) % cols, row + (column + j) / cols));
+    store(p.y.at(row, column), v, pack);
+  }
+};
+
 }  // namespace
+
+void multiply_elements(cudaStream_t stream, const View& y, const View& x, const View& w, bool turned) {
+  const auto run = [&](auto t, auto from) {
+    using T = decltype(t);
+    using X = decltype(from);
+    const Product<T, X> product{Rows<T>(y), Rows<X>(x), Rows<T>(w)};
+    if (turned)
+      run_each_pack("hadamard", stream, {y, x}, TurnedProduct<T, X>{product, y.cols});
+    else
+      run_each_pack("hadamard", stream, {y, x, w}, product);
+  };
+  with_float(y.type, [&](auto t) { x.type == y.type ? run(t, t) : run(t, 0.0f); });
+}
 
 void compute(const op::Magnitudes& op, const Queue& queue) {
   const View b = view_of(op.b), p = view_of(op.p);
@@ -120,6 +197,26 @@ void compute(const op::GatherColumns& op, const Queue& queue) {
     run_each_pack("gather_columns", queue.stream, {y},
                   Gathered<T>{Rows<T>(y), Rows<T>(x), data_of<const std::int32_t>(op.columns), y.cols, x.cols,
                               queue.wrong});
+  });
+}
+
+void compute(const op::FoldColumns& op, const Queue& queue) {
+  const View y = view_of(op.y), x = view_of(op.x);
+  const i64 elements = y.rows * y.cols;
+  if (elements == 0) return;
+  with_float(y.type, [&](auto t) {
+    using T = decltype(t);
+    launch("fold_columns", {queue.stream, dim3(at_most(ceil_div(elements, 256), kMostGridX)), 256}, fold<T>,
+           Folded<T>{Rows<T>(y), Rows<T>(x), y.cols, op.first % y.cols, x.cols}, elements);
+  });
+}
+
+void compute(const op::FoldColumnsGrad& op, const Queue& queue) {
+  const View dx = view_of(op.dx), dy = view_of(op.dy);
+  with_float(dx.type, [&](auto t) {
+    using T = decltype(t);
+    run_each_pack("fold_columns_grad", queue.stream, {dx},
+                  Unfolded<T>{{Rows<T>(dy), Rows<T>(dx), dy.cols, op.first % dy.cols, dx.cols}});
   });
 }
 

@@ -1,5 +1,5 @@
-// Magnitudes of rows, columns rescaled by them with their gradient, noise and columns by index, of every
-// target.
+// Magnitudes of rows, columns rescaled by them with their gradient, noise, columns by index, folded columns
+// and products of single elements, of every target.
 #include <cmath>
 
 #include "tests/engine/cpu/leaf_fixture.h"
@@ -73,6 +73,42 @@ TEST(GatherColumns, TakesThoseAskedFor) {
     columns.assign({wrong});
     EXPECT_THROW(ops.run(op::GatherColumns{.y = y, .x = x, .columns = columns}), InternalError);
   }
+}
+
+TEST(Hadamard, MultipliesElementsAlsoOfATranspose) {
+  each_trial([](const Trial& s) {
+    for (const DType type : {s.type, DType::f32})
+      for (const bool turned : {false, true}) {
+        Matrix &y = s.matrix(1), &x = s.matrix(s.rows, s.cols, type).randomize(2);
+        Matrix& w = s.matrix(turned ? s.cols : s.rows, turned ? s.rows : s.cols, s.type).randomize(3);
+        std::vector<double> want;
+        for (std::int64_t r = 0; r < s.rows; ++r)
+          for (std::int64_t c = 0; c < s.cols; ++c)
+            want.push_back(x.get(r, c) * (turned ? w.get(c, r) : w.get(r, c)));
+        s.ops.run(op::Hadamard{.y = y, .x = x, .w = {.b = w, .tb = turned ? Trans::yes : Trans::no}});
+        EXPECT_LT(nmse(y.values(), want), s.tolerance()) << turned;
+      }
+  });
+}
+
+TEST(FoldColumns, AddUpEqualRemaindersAndTheirGradientRepeats) {
+  each_trial([](const Trial& s) {
+    for (const std::int64_t n : {std::int64_t{1}, s.cols / 3 + 1, s.cols + 2})
+      for (const std::int64_t first : {std::int64_t{0}, n / 2, 3 * n + 1}) {
+        Matrix &x = s.matrix(1), &narrow = s.matrix(s.rows, n, s.type);
+        std::vector<double> sums(std::size_t(s.rows * n)), repeated;
+        for (std::int64_t r = 0; r < s.rows; ++r)
+          for (std::int64_t j = 0; j < s.cols; ++j) sums[std::size_t(r * n + (first + j) % n)] += x.get(r, j);
+        s.ops.run(op::FoldColumns{.y = narrow, .x = x, .first = first});
+        EXPECT_LT(nmse(narrow.values(), sums), s.tolerance()) << n << " " << first;
+        narrow.randomize(2);
+        for (std::int64_t r = 0; r < s.rows; ++r)
+          for (std::int64_t j = 0; j < s.cols; ++j)
+            repeated.push_back(x.get(r, j) + narrow.get(r, (first + j) % n));
+        s.ops.run(op::FoldColumnsGrad{.dx = x, .dy = narrow, .first = first});
+        EXPECT_LT(nmse(x.values(), repeated), s.tolerance()) << n << " " << first;
+      }
+  });
 }
 
 TEST(EmbeddingGrad, LeavesOutNegativeIdsAndPadding) {
