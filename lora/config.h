@@ -7,10 +7,12 @@
 #include <variant>
 #include <vector>
 
+#include "engine/core/chosen.h"
 #include "engine/core/dtype_words.h"
 #include "engine/core/error.h"
 #include "engine/core/rules.h"
 #include "engine/quant/book_words.h"
+#include "lora/kind.h"
 
 namespace ft::lora {
 
@@ -76,7 +78,8 @@ struct EvaConfig {
 };
 
 struct LoraConfig {
-  std::int64_t r = 8;
+  Chosen<AdapterKind> peft_type = &kinds::kLora;
+  std::int64_t r = 8;  // unless the kind has another default
   double lora_alpha = 16;
   double lora_dropout = 0;
   Modules target_modules = "all-linear";  // unless the model's family has another default
@@ -100,8 +103,14 @@ struct LoraConfig {
   bool expects_all_linear = false;
 
   void fields(auto& f) {
-    f("r", r, "Rank of the adapters: rows of A, columns of B.", at_least(1),
-      aka({"rank", "lora_r", "lora_rank"}));
+    f("peft_type", peft_type,
+      "Kind of adapter: LoRA, MiSS or HiRA (docs/adapters.md says when to use which). The settings below are "
+      "those of PEFT's configuration of the kind, where lora_dropout is miss_dropout or hira_dropout, and "
+      "init_lora_weights is init_weights.");
+    f("r", r,
+      "Rank of the adapters: rows of A, columns of B; of MiSS the columns that share a change. Left out, "
+      "MiSS's is 64 and HiRA's 32, as in PEFT.",
+      at_least(1), aka({"rank", "lora_r", "lora_rank"}));
     f("lora_alpha", lora_alpha, "The adapter's output is scaled by lora_alpha / r.", above(0),
       aka({"alpha"}));
     f("lora_dropout", lora_dropout, "Dropout on the adapter's input.", at_least(0), below(1),

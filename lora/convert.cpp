@@ -22,8 +22,9 @@ class Doubled {
   Doubled(const SafetensorsFile& from, const Attached& attached, const FirstFactors& first)
       : from_(from), first_(first) {
     for (std::size_t i = 0; i < attached.adapters.size(); ++i) {
-      factors_[peft_name(attached.adapters[i]->a, attached)] = {i, true};
-      factors_[peft_name(attached.adapters[i]->b, attached)] = {i, false};
+      const LoraAdapter& l = as_lora(*attached.adapters[i]);
+      factors_[peft_name(l.a, attached)] = {i, true};
+      factors_[peft_name(l.b, attached)] = {i, false};
     }
   }
 

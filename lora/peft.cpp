@@ -62,7 +62,7 @@ bool is_adapted(const std::string& module, const Attached& a) {
 
 std::vector<const Parameter*> trained(const Attached& a) {
   std::vector<const Parameter*> all(a.whole.begin(), a.whole.end());
-  for (LoraAdapter* l : a.adapters)
+  for (LinearAdapter* l : a.adapters)
     for (const Parameter* p : l->trained()) all.push_back(p);
   for (const TokenTable& t : a.tokens) all.push_back(t.values);
   if (a.embedding) all.insert(all.end(), {&a.embedding->a, &a.embedding->b});
@@ -188,7 +188,8 @@ void AdapterFolder::expect_frozen(const StoredTensor& t, const Attached& attache
                                   const std::vector<const Parameter*>& tables) const {
   for (std::size_t i = 0; i < attached.linears.size(); ++i) {
     if (t.name != kPeftPrefix + in_peft(attached.linears[i]) + kBaseWeight) continue;
-    expect_shape(t, {attached.adapters[i]->b.whole_shape()[0], attached.adapters[i]->a.whole_shape()[1]});
+    const Shape& shape = attached.adapters[i]->weight_shape();
+    expect_shape(t, {shape[0], shape[1]});
     return;
   }
   for (const Parameter* p : tables) {
@@ -227,9 +228,7 @@ void create_adapter(const std::string& folder, const LoraConfig& config, const A
     specs.push_back({peft_name(*p, attached), DType::f32, p->whole_shape()});
   for (std::size_t i = 0; frozen_head && i < attached.linears.size(); ++i)
     if (attached.linears[i] == attached.head)
-      specs.push_back({frozen_head_name(attached),
-                       *frozen_head,
-                       {attached.adapters[i]->b.whole_shape()[0], attached.adapters[i]->a.whole_shape()[1]}});
+      specs.push_back({frozen_head_name(attached), *frozen_head, attached.adapters[i]->weight_shape()});
   write_safetensors(join_path(folder, kWeights), specs, {});
   write_file(join_path(folder, kConfig), adapter_config_text(config, attached, base_model));
 }

@@ -93,6 +93,8 @@ Group methods() {
           {{"LoRA", "finetuning_type=lora"},
            {"QLoRA", four},
            {"DoRA", "lora.use_dora=true"},
+           {"MiSS", "lora.peft_type=miss"},
+           {"HiRA", "lora.peft_type=hira"},
            {"LoRA+", "training.loraplus_lr_ratio=16"},
            {"PiSSA", start + "pissa"},
            {"OLoRA", start + "olora"},

@@ -39,6 +39,30 @@ const Case kCases[] = {
     {"MagnitudesDropout", {.bias = true, .rank = 4, .dropout = 0.25f, .dora = true}, true, true},
     {"MagnitudesDropoutFirst", {.rank = 4, .dropout = 0.25f, .dora = true}, false},
     {"MagnitudesDropoutEvaluated", {.rank = 4, .dropout = 0.25f, .dora = true}, true, false, 1, false},
+    {"Hira", {.rank = 4, .kind = &lora::kinds::kHira}},
+    {"HiraOfAll", {.bias = true, .trained = true, .rank = 3, .kind = &lora::kinds::kHira}, true, true},
+    {"HiraFirst", {.bias = true, .rank = 2, .kind = &lora::kinds::kHira}, false},
+    {"HiraScaled", {.rank = 3, .kind = &lora::kinds::kHira}, true, false, 0.3f},
+    {"HiraDropout", {.rank = 4, .dropout = 0.25f, .kind = &lora::kinds::kHira}, true, true},
+    {"HiraDropoutFirst", {.rank = 4, .dropout = 0.25f, .kind = &lora::kinds::kHira}, false},
+    {"HiraDropoutEvaluated",
+     {.rank = 4, .dropout = 0.25f, .kind = &lora::kinds::kHira},
+     true,
+     false,
+     1,
+     false},
+    {"Miss", {.rank = 4, .kind = &lora::kinds::kMiss}},
+    {"MissOfAll", {.bias = true, .trained = true, .rank = 3, .kind = &lora::kinds::kMiss}, true, true},
+    {"MissFirst", {.bias = true, .rank = 2, .kind = &lora::kinds::kMiss}, false},
+    {"MissScaled", {.rank = 20, .kind = &lora::kinds::kMiss}, true, false, 0.3f},
+    {"MissDropout", {.rank = 4, .dropout = 0.25f, .kind = &lora::kinds::kMiss}, true, true},
+    {"MissDropoutFirst", {.rank = 4, .dropout = 0.25f, .kind = &lora::kinds::kMiss}, false},
+    {"MissDropoutEvaluated",
+     {.rank = 4, .dropout = 0.25f, .kind = &lora::kinds::kMiss},
+     true,
+     false,
+     1,
+     false},
 };
 
 struct Size {
@@ -79,8 +103,10 @@ void check(LayerRun& run, const Linear& layer, const Case& t, Size size) {
     return t.residual ? reference::add(sum, in.at("residual")) : sum;
   };
   // Roundings: of u, du, x after dropout, the result, and dy times alpha. With magnitudes also of the product
-  // before it is scaled, and of dropout's part of it: a row of five numbers came to 11 in f16.
-  const int more = t.form.dora ? 3 : 0, dropped = t.form.dora && t.form.dropout > 0 ? 6 : 0;
+  // before it is scaled, and of dropout's part of it: a row of five numbers came to 11 in f16. With HiRA also
+  // of B A, of its product with W, and of their gradients.
+  const int more = t.form.dora || t.form.kind == &lora::kinds::kHira ? 3 : 0,
+            dropped = t.form.dora && t.form.dropout > 0 ? 6 : 0;
   run.expect_near(y.values(), reference(run.in), 3 + more + dropped, "y");
   run.expect_near(dx.values(),
                   t.wants_dx ? complex_step(reference, run.in, "x", dy.values()) : before.values(), 4 + more,
@@ -130,9 +156,11 @@ INSTANTIATE_TEST_SUITE_P(Types, FourBitLinear, kTypes, name_of_type);
 
 TEST_P(FourBitLinear, IsTheReferenceWithItsGradients) {
   const Size size{5, 13, 11};
-  for (const bool nested : {false, true}) {
+  for (int i = 0; i < 6; ++i) {
+    const bool nested = i % 2 == 0;
     const FourBitForm form{FourBitBook::nf4, 32, nested};
-    const Case t{"", {.bias = true, .rank = 3}, true, true};
+    const Case t{"", {.bias = true, .rank = 3, .kind = lora::kinds::kKinds[std::size_t(i / 2)]}, true, true};
+    SCOPED_TRACE(str(t.form.kind->name, nested ? " nested" : ""));
     LayerRun run(GetParam());
     Linear layer = linear("module", size.in, size.out, t.form, GetParam());
     layer.weight = std::make_unique<FourBitWeight>("module.weight", Shape{size.out, size.in}, form);
