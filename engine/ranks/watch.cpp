@@ -27,9 +27,11 @@ Socket event() {
   return s;
 }
 
+// A signal may interrupt it. A thread that misses it would never end.
 void raise(const Socket& event) {
   const std::uint64_t one = 1;
-  (void)!::write(event.fd(), &one, sizeof one);
+  while (::write(event.fd(), &one, sizeof one) < 0 && errno == EINTR) {
+  }
 }
 
 }  // namespace
