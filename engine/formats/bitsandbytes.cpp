@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/files/convert.h"
 #include "engine/files/json.h"
 #include "engine/formats/fp8_folder.h"
 #include "engine/formats/mxfp4.h"
@@ -46,7 +45,7 @@ bool BitsAndBytesFolder::is_one(const ModelFolder& files) {
   return std::any_of(names.begin(), names.end(), [](auto& n) { return !weight_of_state(n).empty(); });
 }
 
-BitsAndBytesFolder::BitsAndBytesFolder(std::unique_ptr<ModelFolder> files) : files_(std::move(files)) {
+BitsAndBytesFolder::BitsAndBytesFolder(std::unique_ptr<ModelFolder> files) : CodedFolder(std::move(files)) {
   for (const std::string& name : files_->names()) {
     const std::string weight = weight_of_state(name);
     if (weight.empty()) continue;
@@ -112,13 +111,6 @@ void BitsAndBytesFolder::check_parts(const std::string& weight, const StoredFour
   expect_map(weight + ".nested_quant_map", nested_map());
 }
 
-std::vector<std::string> BitsAndBytesFolder::names() const {
-  std::vector<std::string> out;
-  for (std::string& name : files_->names())
-    if (has(name)) out.push_back(std::move(name));
-  return out;
-}
-
 bool BitsAndBytesFolder::has(const std::string& name) const {
   if (!files_->has(name)) return false;
   if (weights_.contains(name)) return true;
@@ -135,11 +127,6 @@ WeightInfo BitsAndBytesFolder::info(const std::string& name) const {
     i.shape = {s->shape[0], s->shape[1]};
   }
   return i;
-}
-
-const StoredFourBit* BitsAndBytesFolder::find(const std::string& weight) const {
-  const auto it = weights_.find(weight);
-  return it == weights_.end() ? nullptr : &it->second;
 }
 
 FourBitData BitsAndBytesFolder::data(const std::string& weight) const {
@@ -160,22 +147,6 @@ FourBitData BitsAndBytesFolder::data(const std::string& weight) const {
   files_->read(weight + ".nested_absmax", view(q.nested_absmax));
   q.nested_offset = s.nested_offset;
   return q;
-}
-
-// Rounds dequantized values to the type of the original matrix first, as bitsandbytes does.
-void BitsAndBytesFolder::read(const std::string& name, const Tensor& to, std::int64_t first) const {
-  const StoredFourBit* s = find(name);
-  if (!s) return files_->read(name, to, first);
-  require(to.dense(), "a weight in 4 bits is read into dense memory");
-  if (held_name_ != name) {
-    held_ = data(name);
-    held_name_ = name;
-  }
-  std::vector<float> values(static_cast<std::size_t>(to.numel()));
-  dequantize(values, held_, first);
-  std::vector<std::byte> rounded(values.size() * static_cast<std::size_t>(size_of(s->dtype)));
-  convert(rounded.data(), s->dtype, values.data(), DType::f32, to.numel());
-  convert(to.data, to.dtype, rounded.data(), s->dtype, to.numel());
 }
 
 std::unique_ptr<WeightSource> open_model_folder(const std::string& folder, const StoredNames& names) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "engine/files/convert.h"
-
 namespace ft {
 namespace {
 
@@ -33,7 +31,7 @@ bool Fp8Folder::is_one(const ModelFolder& files) {
                              [&](auto& name) { return files.info(name).type == StoredType::f8_e4m3; });
 }
 
-Fp8Folder::Fp8Folder(std::unique_ptr<ModelFolder> files) : files_(std::move(files)) {
+Fp8Folder::Fp8Folder(std::unique_ptr<ModelFolder> files) : CodedFolder(std::move(files)) {
   for (const std::string& name : files_->names())
     if (files_->info(name).type == StoredType::f8_e4m3) weights_[name] = described(name);
 }
@@ -66,13 +64,6 @@ StoredFp8 Fp8Folder::described(const std::string& weight) const {
   return s;
 }
 
-std::vector<std::string> Fp8Folder::names() const {
-  std::vector<std::string> out;
-  for (std::string& name : files_->names())
-    if (has(name)) out.push_back(std::move(name));
-  return out;
-}
-
 bool Fp8Folder::has(const std::string& name) const {
   if (!files_->has(name)) return false;
   for (const std::string_view end : kEnds)
@@ -84,11 +75,6 @@ WeightInfo Fp8Folder::info(const std::string& name) const {
   WeightInfo i = files_->info(name);
   if (const StoredFp8* s = find(name)) i.type = stored_type(s->dtype);
   return i;
-}
-
-const StoredFp8* Fp8Folder::find(const std::string& weight) const {
-  const auto it = weights_.find(weight);
-  return it == weights_.end() ? nullptr : &it->second;
 }
 
 Fp8Data Fp8Folder::data(const std::string& weight) const {
@@ -107,26 +93,13 @@ Fp8Data Fp8Folder::data(const std::string& weight) const {
   return q;
 }
 
-void Fp8Folder::read(const std::string& name, const Tensor& to, std::int64_t first) const {
-  const StoredFp8* s = find(name);
-  if (!s) return files_->read(name, to, first);
-  require(to.dense(), "a weight in FP8 is read into dense memory");
-  const std::lock_guard lock(reading_);
-  if (held_name_ != name) {
-    held_ = data(name);
-    held_name_ = name;
-  }
-  std::vector<float> values(static_cast<std::size_t>(to.numel()));
-  dequantize(values, held_, first);
-  std::vector<std::byte> rounded(values.size() * static_cast<std::size_t>(size_of(s->dtype)));
-  convert(rounded.data(), s->dtype, values.data(), DType::f32, to.numel());
-  const std::int64_t infinite = find_nonfinite(rounded.data(), s->dtype, to.numel());
-  if (infinite >= 0)
-    throw UserError(Exit::input,
-                    str(printable(files_->info(name).file), ": ", printable(name),
-                        " has a number too large for ", name_of(s->dtype), " at [",
-                        (first + infinite) / held_.cols, ", ", (first + infinite) % held_.cols, "]"));
-  convert(to.data, to.dtype, rounded.data(), s->dtype, to.numel());
+void Fp8Folder::check_values(const std::string& weight, const Tensor& values, std::int64_t first) const {
+  const std::int64_t bad = find_nonfinite(values.data, values.dtype, values.numel()), at = first + bad;
+  if (bad < 0) return;
+  const std::int64_t cols = weights_.at(weight).shape[1];
+  throw UserError(Exit::input, str(printable(files_->info(weight).file), ": ", printable(weight),
+                                   " has a number too large for ", name_of(values.dtype), " at [", at / cols,
+                                   ", ", at % cols, "]"));
 }
 
 }  // namespace ft

@@ -6,9 +6,7 @@
 //   blocks of 128 x 128     (out / 128, in / 128), rounded up
 // Scales of activations (input_scale) are not used: ft multiplies with activations in 16 or 32 bits.
 #pragma once
-#include <mutex>
-
-#include "engine/files/safetensors/weights.h"
+#include "engine/formats/coded_folder.h"
 #include "engine/formats/fp8.h"
 
 namespace ft {
@@ -23,7 +21,7 @@ struct StoredFp8 {
 
 // This WeightSource looks like the folder of the dense model: weights in FP8 have the type of their scales if
 // that has 16 bits, else bf16, and their scales are not listed.
-class Fp8Folder final : public WeightSource {
+class Fp8Folder final : public CodedFolder<StoredFp8, Fp8Data> {
  public:
   // Checks shapes and types of all parts. Throws UserError (input).
   explicit Fp8Folder(std::unique_ptr<ModelFolder> files);
@@ -31,29 +29,15 @@ class Fp8Folder final : public WeightSource {
   // Returns true if a folder holds such weights.
   static bool is_one(const ModelFolder&);
 
-  std::vector<std::string> names() const override;
   bool has(const std::string& name) const override;
   WeightInfo info(const std::string& name) const override;
-  // Rounds dequantized values to the weight's type, as transformers does, and then to the type of `to`.
-  void read(const std::string& name, const Tensor& to, std::int64_t first = 0) const override;
-  // Finds codes as u8, scales of f32, and weights that are not in FP8.
-  StoredBytes find_stored(const std::string& name, DType type, std::int64_t elements) const override {
-    return files_->find_stored(name, type, elements);
-  }
-
-  // nullptr: the weight is not in FP8.
-  const StoredFp8* find(const std::string& weight) const;
   // Throws UserError (input) if a code or a scale is NaN or a scale is infinite.
-  Fp8Data data(const std::string& weight) const;
+  Fp8Data data(const std::string& weight) const override;
 
  private:
   StoredFp8 described(const std::string& weight) const;
-
-  std::unique_ptr<ModelFolder> files_;
-  std::map<std::string, StoredFp8> weights_;
-  mutable std::mutex reading_;     // several threads read, parts of one weight or of several
-  mutable std::string held_name_;  // the weight that was read last
-  mutable Fp8Data held_;
+  // Throws UserError (input) if a value is too large for the weight's type.
+  void check_values(const std::string& weight, const Tensor& values, std::int64_t first) const override;
 };
 
 }  // namespace ft

@@ -6,6 +6,17 @@
 #include "engine/ops/ops.h"
 
 namespace ft {
+namespace {
+
+// Lists the numbers of ranks, up to 64, that can share an axis of this length.
+std::string sizes_that_do(std::int64_t length, const auto& divides) {
+  std::string sizes;
+  for (int n = 1; n <= std::min<std::int64_t>(length, 64); ++n)
+    if (divides(n)) sizes += str(sizes.empty() ? "" : ", ", n);
+  return sizes;
+}
+
+}  // namespace
 
 void Weight::add_grad(Ctx& c, Tensor dy, Tensor x) {
   const Tensor dw = grad();
@@ -49,12 +60,10 @@ bool FourBitWeight::divides(int axis, int size, const Parts& parts) const {
 // Keeps complete blocks only.
 void FourBitWeight::cut(int axis, TensorRank t, const Parts& parts) {
   if (!divides(axis, t.size, parts)) {
-    std::string sizes;
-    for (int n = 1; n <= std::min<std::int64_t>(shape[axis], 64); ++n)
-      if (divides(axis, n, parts)) sizes += str(sizes.empty() ? "" : ", ", n);
     refuse_cut(str(t.size, " ranks cannot share ", codes.name, " ", to_string(shape),
                    " at the borders of its blocks of ", form.block,
-                   " elements in 4 bits; sizes that would do: ", sizes));
+                   " elements in 4 bits; sizes that would do: ",
+                   sizes_that_do(shape[axis], [&](int size) { return divides(axis, size, parts); })));
   }
   const std::int64_t step = axis == 0 ? shape[1] : 1, groups = axis == 0 ? 1 : shape[0];
   const std::int64_t n = shape[axis] * step;
@@ -115,12 +124,9 @@ void Fp8Weight::cut(int axis, TensorRank t, const Parts& parts) {
     return true;
   };
   if (!divides(t.size)) {
-    std::string sizes;
-    for (int n = 1; n <= std::min<std::int64_t>(end, 64); ++n)
-      if (divides(n)) sizes += str(sizes.empty() ? "" : ", ", n);
     refuse_cut(str(t.size, " ranks cannot share ", codes.name, " ", to_string(shape),
                    " at the borders of its blocks of ", scheme.rows, " x ", scheme.cols,
-                   " elements in FP8; sizes that would do: ", sizes));
+                   " elements in FP8; sizes that would do: ", sizes_that_do(end, divides)));
   }
   // Keeps the part of an array of (rows, cols) along the axis, in units of `each` of the matrix's places.
   const auto keep = [&](Parameter& p, std::int64_t rows, std::int64_t cols, std::int64_t each) {

@@ -77,11 +77,16 @@ std::vector<float> divisors(const Rope& r) {
   return all;
 }
 
+void require_each_layer(const GgufKeyReader& keys, const char* key, const std::vector<std::int64_t>& list,
+                        std::int64_t layers) {
+  if (std::ssize(list) != layers) keys.refuse(str(keys.own(key), " has not an entry for each layer"));
+}
+
 // Reads a number for each layer.
 std::vector<std::int64_t> numbers(const GgufKeyReader& keys, const char* key, std::int64_t layers) {
   std::vector<std::int64_t> all = keys.whole_list(key);
   if (all.size() == 1) all.resize(static_cast<std::size_t>(layers), all[0]);
-  if (std::ssize(all) != layers) keys.refuse(str(keys.own(key), " has not an entry for each layer"));
+  require_each_layer(keys, key, all, layers);
   return all;
 }
 
@@ -123,9 +128,9 @@ GgufModel make_gguf(const std::string& config_json) {
 
 Json config_of_gguf(const GgufKeyReader& keys) {
   const std::int64_t layers = keys.whole("block_count"), full = keys.whole("attention.key_length");
-  const std::vector<std::int64_t> windows = keys.number_list("attention.sliding_window_pattern");
-  if (std::ssize(windows) != layers)
-    keys.refuse(keys.own("attention.sliding_window_pattern") + " has not an entry for each layer");
+  constexpr const char* kPattern = "attention.sliding_window_pattern";
+  const std::vector<std::int64_t> windows = keys.number_list(kPattern);
+  require_each_layer(keys, kPattern, windows, layers);
   const std::vector<std::int64_t> heads = numbers(keys, "attention.head_count_kv", layers),
                                   widths = numbers(keys, "feed_forward_length", layers);
   Json types = Json::array();

@@ -24,6 +24,21 @@ __device__ inline void multiply(float (&v)[kPack], const float* factors, i64 col
   }
 }
 
+// Calls f(column, values, pack) for the thread's packs of a stretch: values of the row times factors.
+template <bool kFactors, class Row>
+__device__ inline void each_product(const Row& x, const Call& c, i64 first, const auto& f) {
+#pragma unroll
+  for (int p = 0; p < Row::kPacks; ++p) {
+    const i64 at = Row::column(first, p);
+    if (at >= c.cols) break;
+    const Pack pack = Row::pack_at(at, c.cols);
+    float v[kPack];
+    x.widen(v, p);
+    multiply<kFactors>(v, c.factors, at, pack);
+    f(at, v, pack);
+  }
+}
+
 __device__ inline void store_codes(std::uint8_t* to, const float (&v)[kPack], Pack pack) {
   unsigned words[2];
   for (int i = 0; i < 2; ++i)
@@ -42,31 +57,19 @@ __global__ void __launch_bounds__(kRowThreads) quantize(Call c) {
   float largest = 0;
   for (i64 first = 0; first < c.cols; first += stretch) {
     x.load(c.x.at(row), first, c.cols);
-#pragma unroll
-    for (int p = 0; p < Row::kPacks; ++p) {
-      const i64 at = Row::column(first, p);
-      if (at >= c.cols) break;
-      float v[kPack];
-      x.widen(v, p);
-      multiply<kFactors>(v, c.factors, at, Row::pack_at(at, c.cols));
+    each_product<kFactors>(x, c, first, [&](i64, const float(&v)[kPack], Pack) {
       for (const float e : v) largest = fmaxf(largest, fabsf(e));
-    }
+    });
   }
   const float scale = fp8_scale(block_largest(largest, shared_memory<RowShared>().warps));
   const float inverse = fp8_inverse(scale);
   if (threadIdx.x == 0) c.scales[row] = scale;
   for (i64 first = 0; first < c.cols; first += stretch) {
     if (stretch < c.cols) x.load(c.x.at(row), first, c.cols);
-#pragma unroll
-    for (int p = 0; p < Row::kPacks; ++p) {
-      const i64 at = Row::column(first, p);
-      if (at >= c.cols) break;
-      float v[kPack];
-      x.widen(v, p);
-      multiply<kFactors>(v, c.factors, at, Row::pack_at(at, c.cols));
+    each_product<kFactors>(x, c, first, [&](i64 at, float(&v)[kPack], Pack pack) {
       for (float& e : v) e *= inverse;
-      store_codes(c.codes + row * c.cols + at, v, Row::pack_at(at, c.cols));
-    }
+      store_codes(c.codes + row * c.cols + at, v, pack);
+    });
   }
 }
 

@@ -37,6 +37,10 @@ class Residency {
   void forget_copies();
 
   Tensor value(const Group& g) const { return of(g).value.tensor; }  // this rank's part; empty if offloaded
+  // Elements of the group, which this rank's part has.
+  Tensor value(const Group& g, Range elements) const {
+    return value(g).elements(elements.first - layout_.held(g, g.stage.params).first, elements.count);
+  }
   Away away(const Group& g) const { return offloaded_ && g.transient ? offloaded_->away(g) : Away{}; }
   bool offloads() const { return offloaded_.has_value(); }
   bool gathers() const { return gathered_.has_value(); }  // values are transient

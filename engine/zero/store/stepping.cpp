@@ -30,11 +30,9 @@ void Stepping::reserve_windows(std::int64_t bytes) {
 
 void Stepping::load(const Group& g, const ReadParameter& source) {
   const Range mine = layout_.updated(g);
-  const Tensor master = optimizer_.of(g).master.here.tensor, value = values_.value(g);
+  const Tensor master = optimizer_.of(g).master.here.tensor;
   read(ops_, g, master, mine, source);
-  if (g.dtype != DType::f32)
-    ops_.run(
-        op::Cast{value.elements(mine.first - layout_.held(g, g.stage.params).first, mine.count), master});
+  if (g.dtype != DType::f32) ops_.run(op::Cast{values_.value(g, mine), master});
 }
 
 void Stepping::begin_step(std::optional<EarlyStep> early) {

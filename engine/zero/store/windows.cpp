@@ -87,8 +87,7 @@ void Windows::bring(Window& w, Access access) {
 Tensor Windows::value(Window& w) {
   const Group& g = *w.group;
   const Away away = values_.away(g);
-  if (!away && !updater_.on_host())
-    return values_.value(g).elements(w.range.first - layout_.held(g, g.stage.params).first, w.range.count);
+  if (!away && !updater_.on_host()) return values_.value(g, w.range);
   const Away& narrow = away ? away : optimizer_.of(g).passing;
   const std::int64_t first = w.range.first - layout_.updated(g).first;
   std::byte* here = narrow ? updater_.in_place(narrow, narrow.at + first * size_of(g.dtype)) : nullptr;
@@ -119,8 +118,7 @@ void Windows::leave(Window& w, Access access) {
 void Windows::leave_for_device(const Window& w) {
   const Group& g = *w.group;
   const OptimizerMemory::Memory& own = optimizer_.of(g);
-  const Tensor to =
-      values_.value(g).elements(w.range.first - layout_.held(g, g.stage.params).first, w.range.count);
+  const Tensor to = values_.value(g, w.range);
   const Away& from = own.passing ? own.passing : own.master.away;
   const std::int64_t at = from.at + (w.range.first - layout_.updated(g).first) * size_of(g.dtype);
   if (from.depot->in_place(at)) {
