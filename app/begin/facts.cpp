@@ -84,12 +84,14 @@ BeginFacts machine_facts(std::optional<bool> gpu, int ranks) {
 }
 
 void add_model_facts(BeginFacts& f, const RunConfig& config) {
-  RunConfig plain = config;  // the model alone, with all weights trained
+  RunConfig plain = config;  // the model alone, as its files are
   plain.finetuning_type = FinetuningType::full;
   plain.lora = {};
   plain.quantization = {};
-  const BuiltModel built = build_model(plain, Weights::ignore);
-  EachParameter each([&](Parameter& p) { f.parameters += p.whole_shape().numel(); });
+  plain.model.frozen_dtype = FrozenType::automatic;
+  plain.training.fp8 = false;
+  const BuiltModel built = build_model(plain, Weights::ignore, {}, {.work = Work::compute});
+  EachParameter each([&](Parameter& p) { f.parameters += p.stands_for.value_or(p.whole_shape().numel()); });
   built.model().visit(each);
   f.positions = built.made.info.positions;
   f.encoder_decoder = built.made.info.decoder.has_value();

@@ -85,6 +85,22 @@ TEST(BeginLife, QloraKeepsTheWeightsInFourBits) {
   EXPECT_NE(w.says().find("weights nf4"), std::string::npos) << w.says();
 }
 
+// The quantized model is of the dense one's size, and so has its rate.
+TEST(BeginLife, QuantizedWeightsAreUsedAsTheyAre) {
+  const Workplace w("llama");
+  ASSERT_EQ(w.run(begin()), 0) << w.says();
+  const Json dense = settings(w, "out/run.json");
+  for (const char* type : {"nf4", "fp8"}) {
+    SCOPED_TRACE(type);
+    ASSERT_EQ(w.run({"quantize", "--model", "model", "--output", type, "--type", type}), 0) << w.says();
+    ASSERT_EQ(w.run({"train", "--model", type, "--data", "train.jsonl", "--output", "out", "--overwrite"}), 0)
+        << w.says();
+    EXPECT_EQ(settings(w, "out/run.json")["training"]["learning_rate"], dense["training"]["learning_rate"]);
+  }
+  ASSERT_EQ(w.run(begin({"--overwrite", "model.frozen_dtype=fp8"})), 0) << w.says();
+  EXPECT_NE(w.says().find("weights fp8"), std::string::npos) << w.says();
+}
+
 TEST(BeginLife, EncoderDecodersBeginToo) {
   const Workplace w("t5");
   ASSERT_EQ(w.run(begin({"training.num_train_epochs=1"})), 0) << w.says();
