@@ -36,6 +36,8 @@ LOSSES_8_BIT = 2e-3                                  # bitsandbytes rounds state
 def watch(command, tokens, follow=None, cwd=None, log=None):
     """Runs a command. `follow` is the file its rows appear in (default: its stdout). Arrival times, rows, peak memory."""
     begun, rows, times, done = time.monotonic(), [], [], threading.Event()
+    if follow:
+        follow.unlink(missing_ok=True)               # rows of an earlier run
     process = subprocess.Popen(command, cwd=cwd, stdout=subprocess.DEVNULL if follow else subprocess.PIPE, stderr=log)
 
     def take(line):

@@ -121,6 +121,14 @@ def result_of(text):
     return (numbers[-1].replace(",", "").rstrip(".") if numbers else ""), bool(found)
 
 
+def marks(kit, there, rows, *options):
+    """The numbers of right answers, and of answers in GSM8K's form, that ft gives to problems."""
+    asked = [{"messages": conversation(r)["messages"][:1]} for r in rows]
+    given = [r["completion"] for r in kit.answers(there, asked, *options, "generation.max_new_tokens=128", "generation.batch_size=16")]
+    read_out = [result_of(text) for text in given]
+    return sum(value == result_of(r["answer"])[0] for (value, _), r in zip(read_out, rows)), sum(form for _, form in read_out)
+
+
 def answers(kit, a, say):
     name, there, file = start(kit, a)
     rows = a.held_out_rows[:a.problems]
@@ -128,14 +136,10 @@ def answers(kit, a, say):
     settings = config(file, there, 1, BATCH, RATE, "held_out.jsonl", "none")
     settings["data"]["eval_datasets"] = settings["data"]["datasets"]
     (there / "held_out.json").write_text(json.dumps(settings))
-    asked = [{"messages": conversation(r)["messages"][:1]} for r in rows]
     for who, adapter in ("the model", None), ("ft's adapter", there / "lora"), ("PEFT's adapter", there / "lora-theirs"):
         told = json.loads(kit.run_ft("eval", "--config", there / "held_out.json", "--adapter", adapter or there / "start", "--json"))
-        given = [r["completion"] for r in kit.answers(there, asked, "--model", file, *(["--adapter", adapter] if adapter else []),
-                                                      "generation.max_new_tokens=128", "generation.batch_size=16")]
-        read_out = [result_of(text) for text in given]
-        right = sum(value == result_of(r["answer"])[0] for (value, _), r in zip(read_out, rows))
-        say(f"{name} {len(rows)} held-out problems, {who:15} loss {told['eval_loss']:.4f}, {sum(form for _, form in read_out)} answers in GSM8K's form, {right} right")
+        right, form = marks(kit, there, rows, "--model", file, *(["--adapter", adapter] if adapter else []))
+        say(f"{name} {len(rows)} held-out problems, {who:15} loss {told['eval_loss']:.4f}, {form} answers in GSM8K's form, {right} right")
     return True
 
 

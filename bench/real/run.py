@@ -11,6 +11,7 @@ train    LoRA on GSM8K from the GGUF file (the first model): losses and gradient
 answers  held-out problems: loss, answers in GSM8K's form and right answers, of the model and with both adapters
 dpo      pairs of a right answer and one whose result is wrong, beside TRL's losses
 take     merge, GGUF, and the merged model's answers in ft and in llama.cpp; a chat
+precisions   only if --parts names it: LoRA in f32, bf16, on an FP8 base, with FP8 products and on NF4: losses, held-out loss, answers
 
 DATA has gsm8k/train.jsonl. FOLDER keeps what was made. PYTHON has torch, transformers, peft, trl and gguf, and llama-cpp-python or what
 llama.py says. All compute in float32, on the cores that this process may use. Ends with 1 where ft is too far away. Standard library only.
@@ -24,6 +25,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import parts  # noqa: E402
 from kit import Kit, read_rows  # noqa: E402
+from precisions import precisions  # noqa: E402
 from provenance import Result  # noqa: E402
 
 LONGEST = 330                                        # characters of a question and its answer: short ones, so that two cores get far
@@ -57,7 +59,8 @@ def main():
     kit = Kit(a)
     result = Result("bench/real/run.py FT DATA FOLDER --packages DIR " + f"--parts {a.parts} --models {a.models} --steps {a.steps} "
                     f"--problems {a.problems} --prompts {a.prompts} --pairs {a.pairs}")
-    good = [parts.ALL[name](kit, a, result.say) for name in a.parts.split(",")]
+    every = {**parts.ALL, "precisions": precisions}
+    good = [every[name](kit, a, result.say) for name in a.parts.split(",")]
     result.write(a.result)
     return 0 if all(good) else 1
 
