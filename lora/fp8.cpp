@@ -17,15 +17,6 @@ const Fp8Folder* fp8_folder_of(const WeightSource* base) {
   return nullptr;
 }
 
-// True if an entry of a plan's `skip` is for the module.
-bool is_skipped(const std::string& module, const std::string& entry) {
-  constexpr std::string_view kExpression = "re:";
-  if (!entry.starts_with(kExpression)) return lies_in(module, entry);
-  return Expression(str("(?:", entry.substr(kExpression.size()), ").*"), "quantization_config.ignore",
-                    Exit::input)
-      .matches(module);
-}
-
 // A file of a model that has other parts names the text model's modules inside it.
 std::vector<std::string> in_text_model(std::vector<std::string> names) {
   constexpr std::string_view kNested = "model.language_model.";
@@ -132,7 +123,9 @@ void Fp8Weights::quantize(Linear& l, const Fp8Plan& plan, const WeightSource* ba
                                      "start from the model in 16 or 32 bits"));
   if (stored && stored->shape != shape) return;  // a table with more rows than in the files is dense
   const bool files_decide = plan.stored && base;
-  const auto skips = [&](const std::string& entry) { return is_skipped(l.name, entry); };
+  const auto skips = [&](const std::string& entry) {
+    return is_listed(l.name, entry, "quantization_config.ignore", Exit::input);
+  };
   if (files_decide ? !stored : std::ranges::any_of(plan.skip, skips)) return;
   if (!plan.stored && !stored && shape[0] == 1) return;
   auto weight = std::make_unique<Fp8Weight>(p.name, shape, stored ? stored->scheme : plan.scheme);

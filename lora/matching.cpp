@@ -60,6 +60,12 @@ bool lies_in(const std::string& name, const std::string& module) {
   return ("." + name + ".").find("." + module + ".") != std::string::npos;
 }
 
+bool is_listed(const std::string& module, const std::string& entry, const std::string& setting, Exit exit) {
+  constexpr std::string_view kExpression = "re:";
+  if (!entry.starts_with(kExpression)) return lies_in(module, entry);
+  return Expression(str("(?:", entry.substr(kExpression.size()), ").*"), setting, exit).matches(module);
+}
+
 Matcher::Matcher(const Modules& modules, const std::string& setting, Exit exit) {
   if (const auto* list = std::get_if<std::vector<std::string>>(&modules)) {
     names_ = *list;

@@ -16,6 +16,9 @@ bool ends_with_module(std::string_view name, std::string_view suffix);
 // Returns true if `name`, or consecutive complete parts of it, equal `module`: down_proj, model.layers.0,
 // mlp.up_proj.
 bool lies_in(const std::string& name, const std::string& module);
+// Returns true if an entry of a list of modules is for `module`: it lies in the entry, or the entry is "re:"
+// and a regular expression that matches the beginning of its name. Throws as Expression does.
+bool is_listed(const std::string& module, const std::string& entry, const std::string& setting, Exit exit);
 
 // A regular expression that must match a complete name, as in Python's re.fullmatch. PCRE2's syntax differs
 // from Python's only in rare cases.

@@ -1,8 +1,11 @@
 #include "app/assembly/fp8_products.h"
 
+#include <set>
+
 #include "engine/core/error.h"
-#include "engine/layers/linear.h"
+#include "engine/layers/moe.h"
 #include "engine/ops/fp8_room.h"
+#include "lora/matching.h"
 
 namespace ft {
 namespace {
@@ -11,28 +14,77 @@ namespace {
   throw UserError(Exit::config, str("training.fp8: ", why, "; set training.fp8=false"));
 }
 
-void require_products(const Fp8Weight& w, bool on_gpu) {
-  if (w.scheme.cols != 0)
-    refuse(str("products in FP8 need one scale for each output of a weight, and ", w.codes.name,
-               " has one for each block of ", w.scheme.rows, " x ", w.scheme.cols));
-  if (on_gpu && (w.shape[0] % kFp8Unit != 0 || w.shape[1] % kFp8Unit != 0))
-    refuse(str("products in FP8 on a GPU need sizes that are multiples of ", kFp8Unit, ", and ", w.codes.name,
-               " is ", w.shape[0], " x ", w.shape[1]));
+void require_sizes(const std::string& name, const Shape& s) {
+  if (s[0] % kFp8Unit == 0 && s[1] % kFp8Unit == 0) return;
+  refuse(str("products in FP8 on a GPU need sizes that are multiples of ", kFp8Unit, ", and ", name, " is ",
+             s[0], " x ", s[1]));
 }
+
+void require_scales(const Fp8Weight& w) {
+  if (w.scheme.cols == 0) return;
+  refuse(str("products in FP8 need one scale for each output of a weight, and ", w.codes.name,
+             " has one for each block of ", w.scheme.rows, " x ", w.scheme.cols));
+}
+
+// Chooses the linears.
+class Chooser final : public Visitor {
+ public:
+  Chooser(const RunConfig& config, bool trains) : config_(config), trains_(trains) {}
+
+  void unit(std::string_view) override { in_block_ = false; }
+  void block(std::string_view) override { in_block_ = true; }
+  void experts(Moe& m) override { routers_.insert(&m.gate); }
+  void linear(Linear& l) override {
+    if (is_skipped(l.name)) return;
+    if (auto* fp8 = dynamic_cast<Fp8Weight*>(l.weight.get())) {
+      require_scales(*fp8);
+      if (config_.on_gpu()) require_sizes(fp8->codes.name, fp8->shape);
+      fp8->rows_in_fp8 = found_ = true;
+    } else if (auto* dense = dynamic_cast<DenseWeight*>(l.weight.get()); dense && is_trained_in_fp8(l)) {
+      if (config_.on_gpu()) require_sizes(dense->parameter.name, dense->parameter.shape);
+      dense->rows_in_fp8 = found_ = true;
+    }
+  }
+
+  bool found() const { return found_; }
+  // Throws UserError (config) if an entry of fp8_skip has named no linear.
+  void require_all_used() const {
+    for (const std::string& entry : config_.training.fp8_skip)
+      if (!used_.contains(entry))
+        throw UserError(Exit::config, str("training.fp8_skip: no linear of the model is named by \"",
+                                          printable(entry), "\""));
+  }
+
+ private:
+  bool is_skipped(const std::string& name) {
+    bool skipped = false;
+    for (const std::string& entry : config_.training.fp8_skip)
+      if (lora::is_listed(name, entry, "training.fp8_skip", Exit::config)) {
+        used_.insert(entry);
+        skipped = true;
+      }
+    return skipped;
+  }
+  // Heads are no blocks; a gate with one output and a router, which choose, keep bf16's precision.
+  bool is_trained_in_fp8(const Linear& l) const {
+    return trains_ && config_.finetuning_type == FinetuningType::full && in_block_ && l.weight->trains() &&
+           !l.wide && l.out > 1 && !routers_.contains(&l);
+  }
+
+  const RunConfig& config_;
+  bool trains_, in_block_ = false, found_ = false;
+  std::set<const Linear*> routers_;
+  std::set<std::string> used_;
+};
 
 }  // namespace
 
 void multiply_in_fp8(const BuiltModel& b, const RunConfig& config) {
   if (!config.training.fp8) return;
-  bool found = false;
-  EachLinear each([&](Linear& l) {
-    auto* w = dynamic_cast<Fp8Weight*>(l.weight.get());
-    if (!w) return;
-    require_products(*w, config.on_gpu());
-    w->rows_in_fp8 = found = true;
-  });
-  b.model().visit(each);
-  if (!found && b.purpose.trains())
+  Chooser chooser(config, b.purpose.trains());
+  b.model().visit(chooser);
+  chooser.require_all_used();
+  if (!chooser.found() && b.purpose.trains())
     throw UserError(Exit::config,
                     "training.fp8: no weight of the model is in FP8; set model.frozen_dtype=fp8, or "
                     "training.fp8=false");

@@ -120,6 +120,18 @@ inline constexpr Feature kFp8Products{
     .on = [](const RunConfig& c, int) { return c.training.fp8; },
 };
 
+inline constexpr Feature kFp8Skip{
+    .name = "linears without products in FP8",
+    .set = "training.bf16=true training.fp8=true training.fp8_skip=[\"layers.0\"]",
+    .on = [](const RunConfig& c, int) { return !c.training.fp8_skip.empty(); },
+};
+
+inline constexpr Feature kNoFp8Products{
+    .name = "no products in FP8",
+    .set = "training.fp8=false",
+    .on = [](const RunConfig& c, int) { return !c.training.fp8; },
+};
+
 inline constexpr Feature kLossScaling{
     .name = "loss scaling",
     .set = "training.fp16=true training.loss_scaling.hysteresis=3",

@@ -128,10 +128,9 @@ constexpr Clash kClashes[] = {
 
     // Precision and devices
     {kFp16, kBf16, "training.fp16 and training.bf16 are both true", "set one of them"},
-    {kFp8Products, kFull, "training.fp8: multiplies frozen weights in FP8; full fine-tuning has none",
-     "set finetuning_type to lora, or leave it out"},
-    {kFp8Products, kFourBits, "training.fp8: multiplies frozen weights in FP8, not in 4 bits",
+    {kFp8Products, kFourBits, "training.fp8: multiplies weights in FP8 or 16 bits, not in 4 bits",
      "leave one of them out"},
+    {kFp8Skip, kNoFp8Products, "training.fp8_skip: has no effect without training.fp8=true", kNoMend},
     {kFp8Products, kFp16, "training.fp8: other products and results are in bfloat16",
      "set training.fp16=false training.bf16=true"},
     {kFp8Products, kFloat32, "training.fp8: other products and results are in bfloat16",

@@ -106,6 +106,7 @@ void choose_precision(const Given& given, Draft& draft) {
     if (!given.on("fp16")) draft.set("training.bf16", word == "full" ? Json(true) : switched(word));
     if (given.on("fp16")) draft.ignore("bf16", "fp16 is on");
   }
+  choose_fp8(given, draft);
   const std::string recompute = given.text("gradient_checkpointing");
   if (!recompute.empty())
     draft.set("training.gradient_checkpointing",

@@ -123,6 +123,7 @@ void choose_training(const Given& given, Draft& draft) {
     draft.ignore("pure_bf16", "it is off");
   }
   if (given.text("mixed_precision").starts_with("bf16")) draft.set("training.bf16", true);
+  choose_fp8(given, draft);
   if (given.on("use_muon")) draft.set("training.optim", "muon");
   if (given.on("use_distributed_optimizer")) draft.set("zero_optimization.stage", 1);
   if (given.on("sequence_parallel")) draft.set("distributed.partition_activations", true);

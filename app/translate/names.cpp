@@ -55,6 +55,14 @@ std::string optimizer_arguments(const Json& given) {
   return all;
 }
 
+void choose_fp8(const Given& given, Draft& draft) {
+  if (!given.has("fp8")) return;
+  if (!given.on("fp8")) return draft.ignore("fp8", "it is off");
+  draft.set("training.fp8", true);
+  draft.set("training.bf16", true);
+  if (*draft.find("finetuning_type") == "lora") draft.set("model.frozen_dtype", "fp8");
+}
+
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text)

@@ -12,6 +12,10 @@ std::string optimizer_name(const std::string& name, const std::string& key, Draf
 // Returns {"momentum": 0.9} and the like as "momentum=0.9"; texts stay.
 std::string optimizer_arguments(const Json&);
 
+// Sets what the key `fp8` of axolotl and LLaMA-Factory means: products in FP8. Call it once finetuning_type
+// is set.
+void choose_fp8(const Given&, Draft&);
+
 // Returns a regular expression that matches exactly the text.
 std::string escaped(const std::string& text);
 

@@ -1,12 +1,16 @@
-"""Part 4: LoRA with frozen weights in FP8, and with products in FP8, beside bf16 on the same card, in turns."""
+"""Part 4: LoRA with frozen weights in FP8, and LoRA and full with products in FP8, beside bf16 on the same card, in turns."""
 import statistics
 
 import speed
 from kit import Command, Step
 from speed import HERE, Work
 
-WAYS = {"bf16": (), "FP8 weights": ("model.frozen_dtype=fp8",), "FP8 products": ("model.frozen_dtype=fp8", "training.fp8=true")}
-WORKS = [Work("LoRA r16, 2 x 4096, 8 layers", "lora", 2, 4096, model="llama8"), Work("LoRA r16, 2 x 4096", "lora", 2, 4096)]
+WAYS = {
+    "lora": {"bf16": (), "FP8 weights": ("model.frozen_dtype=fp8",), "FP8 products": ("model.frozen_dtype=fp8", "training.fp8=true")},
+    "full": {"bf16": (), "FP8 products": ("training.fp8=true",)},
+}
+WORKS = [Work("LoRA r16, 2 x 4096, 8 layers", "lora", 2, 4096, model="llama8"), Work("full, 2 x 4096, 8 layers", "full", 2, 4096, model="llama8"),
+         Work("LoRA r16, 2 x 4096", "lora", 2, 4096)]
 TURNS = 2
 
 
@@ -47,7 +51,7 @@ def comparison(table):
     lines = []
     for work in WORKS:
         base = None
-        for way in WAYS:
+        for way in WAYS[work.kind]:
             rows = [r for name, who, r in table if name == work.name and who.startswith(f"ft, {way},")]
             if not rows:
                 continue
@@ -67,10 +71,10 @@ def steps(c, table):
     yield computations(c)
     for work in WORKS:
         for turn in range(1, TURNS + 1):
-            for way, settings in WAYS.items():
+            for way, settings in WAYS[work.kind].items():
                 yield speed.measure(c, work, table, f"{way}, turn {turn}", *settings)
         yield Step(f"FP8 beside bf16: {work.name}", [], 5, check=lambda _: comparison(table))
     measured = ("training.gemm_tuning=" + str(c.results / "gemm_tuning_fp8.jsonl"),)
-    yield speed.measure(c, WORKS[0], table, "FP8 products with measured algorithms", *WAYS["FP8 products"], *measured,
+    yield speed.measure(c, WORKS[0], table, "FP8 products with measured algorithms", *WAYS["lora"]["FP8 products"], *measured,
                         missing="" if c.device == "cuda" else "needs a GPU")
     yield pytorch(c)

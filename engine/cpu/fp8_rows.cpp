@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/cpu/memory.h"
+#include "engine/cpu/quantize.h"
 #include "engine/ops/fp8_room.h"
 #include "engine/quant/fp8_rows.h"
 
@@ -12,6 +13,7 @@ namespace ft::cpu {
 namespace {
 
 constexpr float kScaleOfOne = 1;
+constexpr std::size_t kMostTerms = 16;
 
 // The matrix as a term's b: for a product that sums over its rows, with the scale 1.
 Term term_of_values(const Tensor& values, const Term& t) {
@@ -57,40 +59,60 @@ void Fp8RowProducts::quantize(const Tensor& values, const Tensor& x, const float
   });
 }
 
+Fp8Matrix Fp8RowProducts::quantized(const Tensor& matrix, std::int64_t at) const {
+  const std::int64_t rows = matrix.rows(), cols = matrix.cols(),
+                     codes_bytes = round_up(rows * cols, Arena::kAlign);
+  const Fp8Matrix made{kFp8Channels,
+                       {rows, cols},
+                       Tensor(memory_.get() + at, DType::u8, {rows * cols}),
+                       Tensor(memory_.get() + at + codes_bytes, DType::f32, {rows})};
+  share_out(team_, rows, false, [&](std::int64_t row, int) {
+    best_quantize_kernels().fp8(made.codes.as<std::uint8_t>() + row * cols, made.scales.as<float>() + row,
+                                matrix.as<bf16>() + row * matrix.stride, DType::bf16, 1, cols, cols);
+  });
+  return made;
+}
+
 void Fp8RowProducts::run(const op::Products& op) {
   const auto& [y, terms, alpha, c] = op;
   if (y.numel() == 0) return;
-  std::array<Term, 16> others;
-  require(terms.size() <= others.size(), "products: 1 to 16 terms");
-  std::int64_t depth = 0;
-  for (const Term& t : terms)
-    if (t.fp8_rows) depth = std::max(depth, t.depth());
-  const std::int64_t room = bytes_ / fp8_row_bytes(depth, y.cols()), most = std::min(room, kFp8CpuRows);
+  require(terms.size() <= kMostTerms, "products: 1 to 16 terms");
+  std::array<Term, kMostTerms> in_fp8, others, part;
+  std::size_t left = 0, count = 0;
+  std::int64_t depth = 0, matrices = 0;
+  for (const Term& t : terms) {
+    if (!t.fp8_rows) {
+      others[count++] = t;
+      continue;
+    }
+    depth = std::max(depth, t.depth());
+    require(matrices + fp8_matrix_bytes(t) <= bytes_, "products: no room for a matrix in FP8");
+    Term& kept = in_fp8[left++] = t;
+    if (!t.fp8) kept.fp8 = quantized(t.b, matrices);
+    matrices += fp8_matrix_bytes(t);
+  }
+  const std::int64_t room = (bytes_ - matrices) / fp8_row_bytes(depth, y.cols()),
+                     most = std::min(room, kFp8CpuRows);
   require(most > 0, "products: no room for rows in FP8");
   for (std::int64_t begin = 0; begin < y.rows(); begin += most) {
     const std::int64_t end = std::min(y.rows(), begin + most);
-    const Tensor sum(memory_.get(), DType::f32, {end - begin, y.cols()});
+    const Tensor sum(memory_.get() + matrices, DType::f32, {end - begin, y.cols()});
     Tensor added = !c || c.shape.rank == 1 ? Tensor(c) : c.slice(begin, end);
-    std::size_t count = 0, left = 0;
-    for (const Term& t : terms)
-      if (t.fp8_rows) {
-        ++left;
-      } else {
-        others[count] = t;
-        others[count].a = t.ta == Trans::yes ? t.a.columns(begin, end) : t.a.slice(begin, end);
-        ++count;
-      }
+    for (std::size_t i = 0; i < count; ++i) {
+      part[i] = others[i];
+      part[i].a = part[i].ta == Trans::yes ? part[i].a.columns(begin, end) : part[i].a.slice(begin, end);
+    }
     if (count > 0) {
-      products_.run({sum, std::span(others).first(count), alpha, added});
+      products_.run({sum, std::span(part).first(count), alpha, added});
       added = sum;
     }
-    for (const Term& t : terms) {
-      if (!t.fp8_rows) continue;
+    for (std::size_t i = 0; i < left; ++i) {
+      const Term& t = in_fp8[i];
       const Tensor values(sum.data + sum.bytes(), DType::f32, {end - begin, t.depth()});
       quantize(values, t.a.slice(begin, end), t.tb == Trans::no ? t.fp8.scales.as<float>() : nullptr,
                t.fp8.scheme.rows);
       const Term term[] = {term_of_values(values, t)};
-      products_.run({--left == 0 ? y.slice(begin, end) : sum, term, alpha, added});
+      products_.run({i + 1 == left ? y.slice(begin, end) : sum, term, alpha, added});
       added = sum;
     }
   }

@@ -40,7 +40,9 @@ class DenseWeight final : public Weight {
   }
   Term times(Tensor x, Trans t) const override {
     if (inputs_first_) t = t == Trans::yes ? Trans::no : Trans::yes;
-    return {x, Trans::no, parameter.value, t};
+    Term term{x, Trans::no, parameter.value, t};
+    term.fp8_rows = rows_in_fp8;
+    return term;
   }
   bool inputs_first() const override { return inputs_first_; }
   bool trains() const override { return parameter.trainable; }
@@ -50,6 +52,7 @@ class DenseWeight final : public Weight {
     ft::cut(parameter, inputs_first_ ? 1 - axis : axis, t, parts);
   }
   Parameter parameter;
+  bool rows_in_fp8 = false;  // its products, but for its gradient, are in FP8 (Term::fp8_rows)
 
  private:
   bool overwrites_grad() override { return std::exchange(parameter.grad_unset, false); }

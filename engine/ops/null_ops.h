@@ -33,9 +33,13 @@ class NullOps final : public OpsOf<NullOps> {
   friend OpsOf<NullOps>;
   void compute(const auto&) {}
   void compute(const op::Products& op) {
+    const bool on_gpu = device_.kind == Device::Kind::cuda;
+    std::int64_t matrices = 0;  // a CPU quantizes those of all terms, a GPU one after another
+    for (const Term& t : op.terms)
+      if (t.fp8_rows && !on_gpu) matrices += fp8_matrix_bytes(t);
     for (const Term& t : op.terms) {
       if (t.fp8_rows)
-        dense_ = std::max(dense_, fp8_bytes(op.y, t));
+        dense_ = std::max(dense_, matrices + fp8_bytes(op.y, t));
       else if (t.four_bit || t.fp8)
         dense_ = std::max(dense_, dense_bytes(t.fp8 ? t.fp8.shape : t.four_bit.shape, t.a.dtype));
     }

@@ -46,8 +46,10 @@ void Products::check() const {
     if (t.four_bit) check_four_bit(t.four_bit);
     if (t.int8) check_int8(t.int8);
     if (t.fp8) check_fp8(t.fp8);
-    require(!t.fp8_rows || (t.fp8 && t.fp8.scheme.cols == 0 && t.ta == Trans::no && type == DType::bf16),
-            "products: rows in FP8 are of bf16, and need a matrix in FP8 with a scale for each row");
+    const bool rows_have_scales = t.fp8 ? t.fp8.scheme.cols == 0 : !t.coded();
+    require(!t.fp8_rows || (rows_have_scales && t.ta == Trans::no && type == DType::bf16),
+            "products: rows in FP8 are of bf16, and need a dense matrix, or one in FP8 with a scale for each "
+            "row");
     require(int{!!t.four_bit} + int{!!t.int8} + int{!!t.fp8} <= 1, "products: a matrix in two codes");
     const bool ta = t.ta == Trans::yes, tb = t.tb == Trans::yes;
     require((ta ? t.a.cols() : t.a.rows()) == y.rows(), "products: op(a) has not the rows of y");

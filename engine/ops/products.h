@@ -51,8 +51,8 @@ struct Term {
   std::string_view where = {};  // label (Ops::enter), for sums of several modules' terms
   Int8Matrix int8 = {};
   Fp8Matrix fp8 = {};
-  // Quantizes rows of a too, with the formulas of quant/fp8_rows.h. a is bf16 and is not transposed; `fp8`
-  // has a scale for each of its rows, or one for all.
+  // Multiplies in FP8, with the formulas of quant/fp8_rows.h: rows of a are quantized, and b, if it is dense.
+  // a is bf16 and is not transposed; a matrix in FP8 has a scale for each of its rows, or one for all.
   bool fp8_rows = false;
 
   std::int64_t depth() const { return ta == Trans::yes ? a.rows() : a.cols(); }  // k

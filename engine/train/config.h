@@ -135,6 +135,7 @@ struct TrainingConfig {
   bool fp16 = false;
   LossScaling loss_scaling;
   bool fp8 = false;
+  std::vector<std::string> fp8_skip;
   bool tf32 = false;
   std::optional<Checkpointing> gradient_checkpointing = Checkpointing::on;  // empty: as memory asks for it
   std::optional<double> neftune_noise_alpha;
@@ -228,9 +229,12 @@ struct TrainingConfig {
     f("fp16", fp16, "Compute in float16 with a loss scale: steps whose gradients overflow are skipped.");
     f("loss_scaling", loss_scaling, "Changes of the loss scale of fp16: DeepSpeed's names and meanings.");
     f("fp8", fp8,
-      "Products with frozen FP8 weights (model.frozen_dtype=fp8) in FP8: activations and gradients are "
-      "quantized row by row. On GPUs of compute capability 9.0 (Hopper) they are faster; CPUs compute the "
-      "same numbers, slowly.");
+      "Products in FP8, with frozen FP8 weights (model.frozen_dtype=fp8) or in full fine-tuning: activations "
+      "and gradients are quantized row by row. On GPUs of compute capability 9.0 (Hopper) they are faster; "
+      "CPUs compute the same numbers, slowly.");
+    f("fp8_skip", fp8_skip,
+      "With fp8: linears whose products stay in bfloat16, by their names or parts of them (layers.0, "
+      "down_proj), or re: and a regular expression for the beginning of a name.");
     f("tf32", tf32, "GPUs: float32 products in TF32.", only_default());
     f("gradient_checkpointing", gradient_checkpointing,
       "Keep only the blocks' inputs and recompute the rest in backward: less memory, about a quarter slower. "

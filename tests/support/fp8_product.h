@@ -1,4 +1,4 @@
-// A product of rows in FP8 with a matrix in FP8, an adapter and a residual: operands, and the expected result
+// A product of rows in FP8 with a matrix in FP8 or a dense one, an adapter and a residual: operands, and the expected result
 // by the definition of quant/fp8_rows.h, with sums in double. Codes are found by search among all 256.
 #pragma once
 #include <algorithm>
@@ -43,6 +43,7 @@ class Fp8Product {
     bool one_scale = false;  // for the matrix
     std::int64_t pad = 0;
     DType result = DType::bf16;
+    bool dense = false;  // the matrix is given in bf16
   };
 
   explicit Fp8Product(const Size& size, std::uint64_t seed = 1)
@@ -53,7 +54,8 @@ class Fp8Product {
         scales_(1, size.one_scale ? 1 : size.out, DType::f32),
         u_(size.rows, size.rank, DType::bf16, size.pad),
         b_(size.rank, columns(), DType::bf16, size.pad),
-        c_(size.rows, columns(), size.result, size.pad) {
+        c_(size.rows, columns(), size.result, size.pad),
+        w_(size.out, size.in, DType::bf16, size.pad) {
     y_.randomize(seed);
     x_.randomize(seed + 1), u_.randomize(seed + 2, 0.5), b_.randomize(seed + 3, 0.5),
         c_.randomize(seed + 4, 1);
@@ -66,20 +68,40 @@ class Fp8Product {
     for (std::int64_t r = 0; r < size.rows; ++r)  // rows of different sizes
       for (std::int64_t k = 0; k < depth(); ++k)
         x_.set(r, k, std::ldexp(x_.get(r, k), static_cast<int>(r % 5)));
+    w_.randomize(seed + 7);
+    if (size.dense) quantize_matrix();
   }
 
-  std::vector<Matrix*> matrices() { return {&y_, &x_, &codes_, &scales_, &u_, &b_, &c_}; }
+  std::vector<Matrix*> matrices() { return {&y_, &x_, &codes_, &scales_, &u_, &b_, &c_, &w_}; }
   Matrix& x() { return x_; }
   Matrix& y() { return y_; }
   Matrix& codes() { return codes_; }    // (1, out * in)
   Matrix& scales() { return scales_; }  // (1, out), or (1, 1)
+  Matrix& dense() { return w_; }        // (out, in); after a change call quantize_matrix()
+
+  // Gives these codes and scales in place of the dense matrix.
+  void give_codes() { size_.dense = false; }
+  // Finds codes and scales of the dense matrix, by the definition of quant/fp8.h.
+  void quantize_matrix() {
+    for (std::int64_t r = 0; r < size_.out; ++r) {
+      double amax = 0;
+      for (std::int64_t k = 0; k < size_.in; ++k) amax = std::max(amax, std::fabs(w_.get(r, k)));
+      const float scale = std::max(static_cast<float>(amax) / 448, std::numeric_limits<float>::min());
+      scales_.set(0, r, scale);
+      for (std::int64_t k = 0; k < size_.in; ++k)
+        codes_.set(0, r * size_.in + k, code_of(nearest_e4m3(static_cast<float>(w_.get(r, k)) / scale)));
+    }
+  }
 
   // Calls `products` with the op of these tensors, in the order of matrices().
   template <class Run>
   void run(const std::vector<Tensor>& t, Run products) const {
     const auto flat = [](const Tensor& v) { return v.view({v.numel()}); };
     Term base{t[1], Trans::no, {}, size_.tb};
-    base.fp8 = {size_.one_scale ? kFp8Tensor : kFp8Channels, {size_.out, size_.in}, flat(t[2]), flat(t[3])};
+    if (size_.dense)
+      base.b = t[7];
+    else
+      base.fp8 = {size_.one_scale ? kFp8Tensor : kFp8Channels, {size_.out, size_.in}, flat(t[2]), flat(t[3])};
     base.fp8_rows = true;
     const Term terms[] = {base, {t[4], Trans::no, t[5], Trans::no}};
     const std::size_t count = size_.rank > 0 ? 2 : 1;
@@ -121,6 +143,11 @@ class Fp8Product {
 
  private:
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  static int code_of(double value) {
+    int code = 0;
+    while (code < 0x7f && to_float(e4m3{static_cast<std::uint8_t>(code)}) != std::fabs(value)) ++code;
+    return std::signbit(value) ? code | 0x80 : code;
+  }
   double scale(std::int64_t row) const { return scales_.get(0, size_.one_scale ? 0 : row); }
 
   void quantize(std::int64_t row, Fp8Fault fault, std::vector<double>& q, double& scale_of_row) const {
@@ -144,7 +171,7 @@ class Fp8Product {
   }
 
   Size size_;
-  Matrix y_, x_, codes_, scales_, u_, b_, c_;
+  Matrix y_, x_, codes_, scales_, u_, b_, c_, w_;
 };
 
 }  // namespace ft::test

@@ -70,6 +70,7 @@ constexpr ResumeRule kRules[] = {
     {"training.bf16", OnResume::refused},
     {"training.fp16", OnResume::refused},
     {"training.fp8", OnResume::refused},
+    {"training.fp8_skip", OnResume::refused},
     {"training.seed", OnResume::warned, kOrder},
     {"training.max_steps", OnResume::noted, kLength},
     {"training.num_train_epochs", OnResume::noted, kLength},

@@ -10,6 +10,21 @@
 namespace ft::cuda {
 namespace {
 
+// A dense matrix in FP8, at its places of the room.
+Fp8Matrix quantized(cudaStream_t stream, const Tensor& matrix, const Fp8Room& parts, std::byte* room) {
+  const std::int64_t rows = matrix.rows(), cols = matrix.cols();
+  const Fp8Matrix made{kFp8Channels,
+                       {rows, cols},
+                       Tensor(room + parts.matrix, DType::u8, {rows * cols}),
+                       Tensor(room + parts.channels, DType::f32, {rows})};
+  quantize_rows(stream, {.x = view_of(matrix),
+                         .factors = nullptr,
+                         .of_matrix = true,
+                         .codes = made.codes.as<std::uint8_t>(),
+                         .scales = made.scales.as<float>()});
+  return made;
+}
+
 // One scale for all of the matrix's rows, once for each row.
 const float* spread(cudaStream_t stream, float* to, const Fp8Matrix& m) {
   const View column{to, DType::f32, m.shape[0], 1, 1};
@@ -34,10 +49,7 @@ void require_fp8_products(const Gpu& gpu) {
 void multiply_fp8(const Gpu& gpu, Gemm& gemm, const Tensor& y, const Term& t, float alpha, const Tensor& c,
                   std::byte* room, std::int64_t bytes) {
   require_fp8_products(gpu);
-  const Fp8Matrix& m = t.fp8;
-  const std::int64_t depth = t.depth(), out = m.shape[0], in = m.shape[1];
-  require(reinterpret_cast<std::uintptr_t>(m.codes.data) % kFp8Unit == 0,
-          "products: codes in FP8 are not aligned");
+  const std::int64_t depth = t.depth(), out = t.b_rows(), in = t.b_cols();
   if (out % kFp8Unit != 0 || in % kFp8Unit != 0)
     throw UserError(Exit::hardware,
                     str("training.fp8: products in FP8 of this GPU need sizes that are multiples of ",
@@ -47,6 +59,9 @@ void multiply_fp8(const Gpu& gpu, Gemm& gemm, const Tensor& y, const Term& t, fl
   const cudaStream_t stream = gpu.stream();
   const auto bytes_at = [&](std::int64_t at) { return reinterpret_cast<std::uint8_t*>(room + at); };
   const auto floats_at = [&](std::int64_t at) { return reinterpret_cast<float*>(room + at); };
+  const Fp8Matrix m = t.fp8 ? t.fp8 : quantized(stream, t.b, parts, room);
+  require(reinterpret_cast<std::uintptr_t>(m.codes.data) % kFp8Unit == 0,
+          "products: codes in FP8 are not aligned");
   const bool forward = t.tb == Trans::yes;
   const float* scales = m.scales.as<float>();
   if (m.scheme.rows == 0) scales = spread(stream, floats_at(parts.channels), m);
@@ -60,8 +75,11 @@ void multiply_fp8(const Gpu& gpu, Gemm& gemm, const Tensor& y, const Term& t, fl
                  {y.cols(), depth});
   for (std::int64_t begin = 0; begin < y.rows(); begin += parts.rows) {
     const std::int64_t end = std::min(y.rows(), begin + parts.rows);
-    quantize_rows(stream, {view_of(t.a.slice(begin, end)), forward ? nullptr : scales, bytes_at(parts.codes),
-                           floats_at(parts.scales)});
+    quantize_rows(stream, {.x = view_of(t.a.slice(begin, end)),
+                           .factors = forward ? nullptr : scales,
+                           .of_matrix = false,
+                           .codes = bytes_at(parts.codes),
+                           .scales = floats_at(parts.scales)});
     const Tensor a(room + parts.codes, DType::u8, {end - begin, depth});
     gemm.run({.y = y.slice(begin, end),
               .a = a,

@@ -1,5 +1,5 @@
-// Products of rows in FP8 with a matrix in FP8 (Term::fp8_rows) on Hopper: rows are quantized, and cuBLASLt
-// multiplies codes, with a scale for each row of both operands.
+// Products of rows in FP8 with a matrix in FP8 (Term::fp8_rows) on Hopper: rows, and a dense matrix, are
+// quantized, and cuBLASLt multiplies codes, with a scale for each row of both operands.
 #pragma once
 #include "engine/cuda/gemm/gemm.h"
 #include "engine/cuda/gpu.h"

@@ -15,9 +15,12 @@ struct Call {
   i64 cols;
 };
 
-template <bool kFactors>
+// Rows of a left operand, the same with factors, or rows of a matrix, which are divided by their scale.
+enum class Kind { plain, factors, matrix };
+
+template <Kind kKind>
 __device__ inline void multiply(float (&v)[kPack], const float* factors, i64 column, Pack pack) {
-  if constexpr (kFactors) {
+  if constexpr (kKind == Kind::factors) {
     float w[kPack];
     load(w, factors + column, pack);
     for (int j = 0; j < kPack; ++j) v[j] *= w[j];
@@ -25,7 +28,7 @@ __device__ inline void multiply(float (&v)[kPack], const float* factors, i64 col
 }
 
 // Calls f(column, values, pack) for the thread's packs of a stretch: values of the row times factors.
-template <bool kFactors, class Row>
+template <Kind kKind, class Row>
 __device__ inline void each_product(const Row& x, const Call& c, i64 first, const auto& f) {
 #pragma unroll
   for (int p = 0; p < Row::kPacks; ++p) {
@@ -34,7 +37,7 @@ __device__ inline void each_product(const Row& x, const Call& c, i64 first, cons
     const Pack pack = Row::pack_at(at, c.cols);
     float v[kPack];
     x.widen(v, p);
-    multiply<kFactors>(v, c.factors, at, pack);
+    multiply<kKind>(v, c.factors, at, pack);
     f(at, v, pack);
   }
 }
@@ -49,7 +52,7 @@ __device__ inline void store_codes(std::uint8_t* to, const float (&v)[kPack], Pa
     for (int j = 0; j < pack.count; ++j) to[j] = static_cast<std::uint8_t>(words[j / 4] >> 8 * (j % 4));
 }
 
-template <bool kWide, bool kFactors>
+template <bool kWide, Kind kKind>
 __global__ void __launch_bounds__(kRowThreads) quantize(Call c) {
   using Row = Kept<bf16, kWide>;
   const i64 row = blockIdx.x, stretch = Row::stretch();
@@ -57,7 +60,7 @@ __global__ void __launch_bounds__(kRowThreads) quantize(Call c) {
   float largest = 0;
   for (i64 first = 0; first < c.cols; first += stretch) {
     x.load(c.x.at(row), first, c.cols);
-    each_product<kFactors>(x, c, first, [&](i64, const float(&v)[kPack], Pack) {
+    each_product<kKind>(x, c, first, [&](i64, const float(&v)[kPack], Pack) {
       for (const float e : v) largest = fmaxf(largest, fabsf(e));
     });
   }
@@ -66,8 +69,8 @@ __global__ void __launch_bounds__(kRowThreads) quantize(Call c) {
   if (threadIdx.x == 0) c.scales[row] = scale;
   for (i64 first = 0; first < c.cols; first += stretch) {
     if (stretch < c.cols) x.load(c.x.at(row), first, c.cols);
-    each_product<kFactors>(x, c, first, [&](i64 at, float(&v)[kPack], Pack pack) {
-      for (float& e : v) e *= inverse;
+    each_product<kKind>(x, c, first, [&](i64 at, float(&v)[kPack], Pack pack) {
+      for (float& e : v) e = kKind == Kind::matrix ? e / scale : e * inverse;
       store_codes(c.codes + row * c.cols + at, v, pack);
     });
   }
@@ -142,12 +145,15 @@ void quantize_rows(cudaStream_t stream, const Fp8Rows& r) {
   const Queue queue{stream, nullptr, nullptr};
   const bool reachable = wide(r.x) && reinterpret_cast<std::uintptr_t>(r.factors) % 16 == 0 &&
                          reinterpret_cast<std::uintptr_t>(r.codes) % 8 == 0;
-  if (r.factors)
-    keep_each_row<bf16>("quantize_rows", queue, r.x, reachable, quantize<true, true>, quantize<false, true>,
-                        call);
+  const auto run = [&](auto in_packs, auto by_elements) {
+    keep_each_row<bf16>("quantize_rows", queue, r.x, reachable, in_packs, by_elements, call);
+  };
+  if (r.of_matrix)
+    run(quantize<true, Kind::matrix>, quantize<false, Kind::matrix>);
+  else if (r.factors)
+    run(quantize<true, Kind::factors>, quantize<false, Kind::factors>);
   else
-    keep_each_row<bf16>("quantize_rows", queue, r.x, reachable, quantize<true, false>, quantize<false, false>,
-                        call);
+    run(quantize<true, Kind::plain>, quantize<false, Kind::plain>);
 }
 
 void transpose_bytes(cudaStream_t stream, std::uint8_t* to, const std::uint8_t* from, std::int64_t rows,

@@ -12,6 +12,7 @@ namespace ft::cuda {
 struct Fp8Rows {
   View x;
   const float* factors;  // (k); null: 1
+  bool of_matrix;        // codes of x / scale, as a weight has them, not of x * (1 / scale); without factors
   std::uint8_t* codes;   // dense
   float* scales;
 };

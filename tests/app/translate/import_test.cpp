@@ -128,6 +128,19 @@ TEST_F(Import, AxolotlObjectives) {
   expect_refusal(begin + "x\nrl: ebft\n", "rl: ft has no ebft; it has dpo");
 }
 
+TEST_F(Import, Fp8IsForFrozenWeightsAndForTrainedOnes) {
+  const std::string full = "base_model: x\nlearning_rate: 1e-5\ndatasets:\n  - path: y\n    type: alpaca\n";
+  const Json trained = imported(full + "fp8: true\n");
+  EXPECT_EQ(missing(trained), Words{});
+  EXPECT_EQ(at(trained, "training.fp8"), true);
+  EXPECT_EQ(at(trained, "training.bf16"), true);
+  EXPECT_FALSE(trained["config"]["model"].contains("frozen_dtype"));
+  const Json frozen = imported(full + "adapter: lora\nlora_r: 8\nlora_target_linear: true\nfp8: true\n");
+  EXPECT_EQ(missing(frozen), Words{});
+  EXPECT_EQ(at(frozen, "model.frozen_dtype"), "fp8");
+  EXPECT_EQ(verdict(imported(full + "fp8: false\n"), "fp8"), "no_effect");
+}
+
 TEST_F(Import, WhatIsNotThereIsNamedAndStrictRefusesIt) {
   const std::string text =
       std::string(kAxolotl) +
@@ -213,6 +226,12 @@ class ImportLlamaFactory : public Import {
            "\ndataset_dir: " + (folder_ / "data") + "\n";
   }
 };
+
+TEST_F(ImportLlamaFactory, Fp8) {
+  const Json made = imported(begin("demo") + "finetuning_type: full\nbf16: true\nfp8: true\noutput_dir: x\n");
+  EXPECT_EQ(missing(made), Words{});
+  EXPECT_EQ(at(made, "training.fp8"), true);
+}
 
 TEST_F(ImportLlamaFactory, LoraOnInstructionsAndChats) {
   const Json made = imported(begin("demo, chat") + R"(finetuning_type: lora

@@ -7,6 +7,7 @@
 #include "engine/core/error.h"
 #include "engine/cpu/cpu_ops.h"
 #include "engine/ops/fp8_room.h"
+#include "engine/ops/null_ops.h"
 #include "tests/support/fp8_product.h"
 
 namespace ft::cpu {
@@ -24,7 +25,7 @@ std::vector<double> compute(Fp8Product& p, std::int64_t rows = kFp8CpuRows, int 
   CpuOps ops(threads);
   std::vector<Tensor> t;
   for (const test::Matrix* m : p.matrices()) t.push_back(*m);
-  ops.reserve_dense(rows * fp8_row_bytes(p.depth(), p.columns()));
+  ops.reserve_dense(fp8_matrix_bytes(p.base(t)) + rows * fp8_row_bytes(p.depth(), p.columns()));
   p.run(t, [&](const op::Products& op) { ops.run(op); });
   EXPECT_TRUE(p.y().intact()) << "bytes between rows changed";
   return p.y().values();
@@ -40,6 +41,52 @@ TEST(Fp8Rows, AreThoseOfTheDefinition) {
             Fp8Product p({37, 50, 83, tb, rank, rank > 0, one_scale, pad, type});
             EXPECT_LE(nmse(compute(p), p.expected()), tolerance(type));
           }
+}
+
+TEST(Fp8Rows, OfADenseMatrixAreThoseOfTheDefinition) {
+  for (const DType type : {DType::bf16, DType::f32})
+    for (const Trans tb : {Trans::yes, Trans::no})
+      for (const std::int64_t pad : {0, 3}) {
+        SCOPED_TRACE(str(name_of(type), " tb ", int(tb), " pad ", pad));
+        Fp8Product p({37, 50, 83, tb, 8, true, false, pad, type, true});
+        EXPECT_LE(nmse(compute(p), p.expected()), tolerance(type));
+      }
+}
+
+TEST(Fp8Rows, OfADenseMatrixAreThoseOfItsCodes) {
+  for (const Trans tb : {Trans::yes, Trans::no}) {
+    Fp8Product p({37, 50, 83, tb, 0, false, false, 0, DType::f32, true});
+    const std::vector<double> dense = compute(p);
+    p.give_codes();
+    EXPECT_EQ(compute(p), dense);
+  }
+}
+
+// The inputs of q, k and v share a gradient: a product of three terms, whose matrices have room together.
+TEST(Fp8Rows, OfSeveralDenseMatricesAreTheirSum) {
+  constexpr std::int64_t kRows = 21, kOut = 32, kIn = 48;
+  std::vector<Fp8Product> each;
+  std::vector<double> want(kRows * kIn);
+  for (std::uint64_t seed = 1; seed < 4; ++seed) {
+    Fp8Product& p = each.emplace_back(
+        Fp8Product::Size{kRows, kOut, kIn, Trans::no, 0, false, false, 0, DType::f32, true}, seed);
+    const std::vector<double> one = p.expected();
+    for (std::size_t i = 0; i < want.size(); ++i) want[i] += one[i];
+  }
+  std::vector<Term> terms;
+  for (Fp8Product& p : each) {
+    std::vector<Tensor> t;
+    for (const test::Matrix* m : p.matrices()) t.push_back(*m);
+    terms.push_back(p.base(t));
+  }
+  NullOps plan;
+  CpuOps ops(2);
+  const op::Products sum{.y = each[0].y().tensor, .terms = terms};
+  plan.run(sum);
+  EXPECT_EQ(plan.dense(), 3 * fp8_matrix_bytes(terms[0]) + kRows * fp8_row_bytes(kOut, kIn));
+  ops.reserve_dense(plan.dense());
+  ops.run(sum);
+  EXPECT_LE(nmse(each[0].y().values(), want), tolerance(DType::f32));
 }
 
 TEST(Fp8Rows, FaultsAreNoticed) {
@@ -153,7 +200,7 @@ TEST(Fp8Rows, OtherOperandsAreMistakesOfTheProgram) {
   };
   Term term = p.base(t);
   term.fp8 = {};
-  term.b = t[1];
+  term.int8 = {{16, 16}, t[2].view({256}), Tensor(t[3].data, DType::f32, {int8_blocks(256)})};
   refused(term);
   term = p.base(t);
   term.fp8.scheme = kFp8Blocks;

@@ -60,6 +60,18 @@ TEST_F(CudaFp8Products, AreThoseOfTheDefinition) {
         }
 }
 
+TEST_F(CudaFp8Products, OfADenseMatrixAreThoseOfTheDefinitionAndOfItsCodes) {
+  for (const Trans tb : {Trans::yes, Trans::no})
+    for (const std::int64_t pad : {0, 8}) {
+      SCOPED_TRACE(str("tb ", int(tb), " pad ", pad));
+      Fp8Product p({37, 48, 144, tb, 8, true, false, pad, DType::bf16, true});
+      const std::vector<double> dense = compute(p);
+      EXPECT_LE(nmse(dense, p.expected()), tolerance(DType::bf16));
+      p.give_codes();
+      EXPECT_EQ(compute(p), dense);
+    }
+}
+
 TEST_F(CudaFp8Products, InF32OnlyFaultsShow) {
   for (const Trans tb : {Trans::yes, Trans::no}) {
     Fp8Product p({37, 48, 80, tb, 0, true, false, 4, DType::f32});
