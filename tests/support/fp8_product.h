@@ -1,5 +1,6 @@
-// A product of rows in FP8 with a matrix in FP8 or a dense one, an adapter and a residual: operands, and the expected result
-// by the definition of quant/fp8_rows.h, with sums in double. Codes are found by search among all 256.
+// A product of rows in FP8 with a matrix in FP8 or a dense one, an adapter and a residual: operands, and the
+// expected result by the definition of quant/fp8_rows.h, with sums in double. Codes are found by search among
+// all 256.
 #pragma once
 #include <algorithm>
 #include <cmath>
