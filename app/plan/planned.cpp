@@ -168,6 +168,7 @@ bool saves_beside(const RunConfig& config, Model& model, PlanRequest request, st
   const CheckpointingConfig& c = config.checkpointing;
   if (!request.optimizer || c.async_save || c.save_strategy == SaveStrategy::no)
     return request.optimizer && c.async_save.value_or(false);
+  if (there == 0) return false;
   request.costs = Costs::none;
   request.saves_beside = true;
   const MemoryReport memory = plan_run(model, request).memory;

@@ -29,9 +29,15 @@ constexpr Category kCategories[] = {
     {"elsewhere", "in files", &MemoryReport::elsewhere},
 };
 
-Json memory_of(const Plan& plan) {
+// Host memory is that of the pipeline's stage that takes most of it; the rest is of the stage with most
+// device memory.
+std::int64_t bytes_of(const Planned& p, const Category& c) {
+  return c.bytes == &MemoryReport::host ? p.host() : p.plan.memory.*c.bytes;
+}
+
+Json memory_of(const Planned& planned) {
   Json j;
-  for (const Category& c : kCategories) j[c.name] = plan.memory.*c.bytes;
+  for (const Category& c : kCategories) j[c.name] = bytes_of(planned, c);
   return j;
 }
 
@@ -99,7 +105,7 @@ std::string ranks_text(const PlanTable& t) {
 
 std::string as_json(const PlanTable& t) {
   const Plan& plan = t.mine().planned.plan;
-  Json j = memory_of(plan);
+  Json j = memory_of(t.mine().planned);
   j["flops_per_step"] = plan.flops * static_cast<double>(t.accumulation);
   j["recomputed_blocks"] = plan.recomputed;
   j["recomputed_at_a_time"] = plan.segment;
@@ -113,7 +119,7 @@ std::string as_json(const PlanTable& t) {
     j["bubble"] = bubble(shape_of(t));
     j["virtual_pipeline_parallel_size"] = t.grid.chunks;
     for (const Plan& stage : t.mine().planned.stages) {
-      Json of = memory_of(stage);
+      Json of = memory_of({stage, {}, {}});
       of["blocks"] = stage.blocks;
       of["in_flight"] = stage.in_flight;
       of["sent_per_step"] = stage.sent_per_step(t.accumulation);
@@ -128,7 +134,7 @@ std::string as_json(const PlanTable& t) {
   if (t.there > 0) j["longest"] = t.mine().longest;
   if (t.stages.size() > 1)
     for (const PlannedStage& s : t.stages) {
-      Json of = memory_of(s.planned.plan);
+      Json of = memory_of(s.planned);
       of["zero_stage"] = s.stage;
       of["sent_per_step"] = s.planned.plan.sent_per_step(t.accumulation);
       if (t.there > 0) of["longest"] = s.longest;
@@ -148,12 +154,12 @@ std::string as_text(const PlanTable& t) {
     text = row("memory", t, [&](const PlannedStage&) { return std::string(unit.name); });
   text += "\n";
   for (const Category& c : kCategories) {
-    const auto some = [&](const PlannedStage& s) { return s.planned.plan.memory.*c.bytes > 0; };
+    const auto some = [&](const PlannedStage& s) { return bytes_of(s.planned, c) > 0; };
     const bool rare = c.bytes == &MemoryReport::cuda || c.bytes == &MemoryReport::host ||
                       c.bytes == &MemoryReport::elsewhere || c.bytes == &MemoryReport::snapshot;
     if (rare && std::ranges::none_of(t.stages, some)) continue;
     text += row(c.shown, t, [&](const PlannedStage& s) {
-      const std::int64_t bytes = s.planned.plan.memory.*c.bytes;
+      const std::int64_t bytes = bytes_of(s.planned, c);
       return bytes > 0 ? show::memory(bytes, unit) : std::string("-");
     });
     if (c.bytes == &MemoryReport::total && t.there > 0) text += "     of " + show::memory(t.there);

@@ -57,6 +57,16 @@ std::string temporary_name(const std::string& path) {
   return path.substr(0, name) + temporary_prefix(path.substr(name)) + random_tag();
 }
 
+// Makes the entries of a folder durable. name: from the open folder `from`; path: for messages.
+void sync_folder_at(int from, const std::string& name, const std::string& path) {
+  const int fd = ::openat(from, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) fail_to_write(path, errno);
+  const int failed = sync_all(fd);
+  ::close(fd);
+  // Some file systems cannot sync a folder and return EINVAL; that is not an error.
+  if (failed != 0 && failed != EINVAL) fail_to_write(path, failed);
+}
+
 // Locks a new temporary file as long as this process lives: remove_leftovers() deletes only files that no
 // process holds. Returns false if another process was faster to delete it.
 bool hold(int fd) {
@@ -123,11 +133,20 @@ std::string read_file(const std::string& path, std::int64_t max_bytes, Exit exit
   return text;
 }
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path) {
-  remove_leftovers(folder_of(path), temporary_prefix(path.substr(path.rfind('/') + 1)));
+AtomicFile::AtomicFile(const std::string& path) : path_(path), name_(path), folder_(AT_FDCWD) {
+  open(folder_of(path));
+}
+
+AtomicFile::AtomicFile(int folder, const std::string& name, const std::string& path)
+    : path_(path), name_(name), folder_(folder) {
+  open(str("/proc/self/fd/", folder));  // the open folder, whatever has its name now
+}
+
+void AtomicFile::open(const std::string& leftovers_in) {
+  remove_leftovers(leftovers_in, temporary_prefix(name_.substr(name_.rfind('/') + 1)));
   for (int attempt = 0; fd_ < 0 && attempt < 8; ++attempt) {
-    temporary_ = temporary_name(path);
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+    temporary_ = temporary_name(name_);
+    fd_ = ::openat(folder_, temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd_ < 0 && errno != EEXIST) break;
     if (fd_ >= 0 && !hold(fd_)) ::close(std::exchange(fd_, -1));
   }
@@ -136,7 +155,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path) {
 
 AtomicFile::~AtomicFile() {
   if (fd_ >= 0) ::close(fd_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (!temporary_.empty()) ::unlinkat(folder_, temporary_.c_str(), 0);
 }
 
 void AtomicFile::write(const void* data, std::int64_t bytes) {
@@ -157,10 +176,10 @@ void AtomicFile::extend(std::int64_t bytes) {
 void AtomicFile::commit() {
   require(fd_ >= 0, "committed twice");
   if (const int error = sync_all(fd_)) fail_to_write(path_, error);
-  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_to_write(path_, errno);
+  if (::renameat(folder_, temporary_.c_str(), folder_, name_.c_str()) != 0) fail_to_write(path_, errno);
   temporary_.clear();
   ::close(std::exchange(fd_, -1));  // the lock ends after the temporary name has
-  sync_folder(folder_of(path_));
+  sync_folder_at(folder_, folder_of(name_), folder_of(path_));
 }
 
 void write_file(const std::string& path, std::string_view text) {
@@ -226,13 +245,6 @@ std::string system_error_text(int error) {
   return ::strerror_r(error, buffer, sizeof buffer);
 }
 
-void sync_folder(const std::string& folder) {
-  const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) fail_to_write(folder, errno);
-  const int failed = sync_all(fd);
-  ::close(fd);
-  // Some file systems cannot sync a folder and return EINVAL; that is not an error.
-  if (failed != 0 && failed != EINVAL) fail_to_write(folder, failed);
-}
+void sync_folder(const std::string& folder) { sync_folder_at(AT_FDCWD, folder, folder); }
 
 }  // namespace ft

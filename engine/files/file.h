@@ -40,6 +40,8 @@ std::string read_file(const std::string& path, std::int64_t max_bytes, Exit exit
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
+  // The file `name` in an open folder, which the caller closes after this object. path: for messages.
+  AtomicFile(int folder, const std::string& name, const std::string& path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
   ~AtomicFile();
@@ -54,8 +56,10 @@ class AtomicFile {
   void commit();
 
  private:
-  std::string path_, temporary_;
-  int fd_ = -1;
+  void open(const std::string& leftovers_in);
+
+  std::string path_, name_, temporary_;  // the last two from folder_
+  int folder_, fd_ = -1;
 };
 
 void write_file(const std::string& path, std::string_view text);

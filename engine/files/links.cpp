@@ -70,6 +70,19 @@ std::string take_part(std::string& rest) {
   return part;
 }
 
+// Enters all parts of `name` but the last, and returns that one. With O_CREAT makes missing folders.
+std::string enter_folders(Place& place, const std::string& name, int ways) {
+  if (place.fd() < 0) fail(place.path(), ways, errno);
+  std::string rest = without_slash(name), part = take_part(rest);
+  for (; !rest.empty(); part = take_part(rest)) {
+    if (part.empty()) continue;
+    const bool refused = (ways & O_CREAT) && ::mkdirat(place.fd(), part.c_str(), 0777) != 0;
+    const int why = refused ? errno : 0;
+    if (!place.enter(part)) fail(place.path(), ways, refused ? why : errno);
+  }
+  return part;
+}
+
 }  // namespace
 
 void refuse_links(const std::string& folder, const std::string& name) {
@@ -80,19 +93,24 @@ void refuse_links(const std::string& folder, const std::string& name) {
 
 int open_below(const std::string& folder, const std::string& name, int ways) {
   Place place(folder);
-  if (place.fd() < 0) fail(folder, ways, errno);
-  std::string rest = without_slash(name), part = take_part(rest);
-  for (; !rest.empty(); part = take_part(rest)) {
-    if (part.empty()) continue;
-    const bool refused = (ways & O_CREAT) && ::mkdirat(place.fd(), part.c_str(), 0777) != 0;
-    const int why = refused ? errno : 0;
-    if (!place.enter(part)) fail(place.path(), ways, refused ? why : errno);
-  }
+  const std::string part = enter_folders(place, name, ways);
   const int fd = ::openat(place.fd(), part.c_str(), ways | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0666);
   if (fd >= 0) return fd;
   const int error = errno;
   if (error == ELOOP) refuse(join_path(place.path(), part));
   fail(join_path(place.path(), part), ways, error);
+}
+
+void write_below(const std::string& folder, const std::string& name, std::string_view text) {
+  Place place(folder);
+  const std::string part = enter_folders(place, name, O_WRONLY | O_CREAT),
+                    path = join_path(place.path(), part);
+  struct stat info {};
+  if (::fstatat(place.fd(), part.c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode))
+    refuse(path);
+  AtomicFile file(place.fd(), part, path);
+  file.write(text);
+  file.commit();
 }
 
 void require_below(const std::string& folder, const std::string& name, const FileState& state) {

@@ -2,6 +2,7 @@
 // opening. So the parts of a path are opened one by one, each within the folder that is already open.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "engine/files/safetensors/stored_bytes.h"
 
@@ -15,6 +16,10 @@ void refuse_links(const std::string& folder, const std::string& name);
 // O_CREAT makes missing folders too. Throws UserError (storage) if a part of `name` is a symbolic link, or
 // with the system's reason. The caller closes the result.
 int open_below(const std::string& folder, const std::string& name, int ways);
+
+// Writes a complete file below a folder, as write_file(), and makes missing folders. Throws UserError
+// (storage) as open_below().
+void write_below(const std::string& folder, const std::string& name, std::string_view text);
 
 // Throws UserError (storage) unless folder/name is the file with this state, without a symbolic link below
 // the folder.

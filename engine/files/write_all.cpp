@@ -19,10 +19,18 @@ int write_all(int fd, const void* data, std::int64_t bytes) {
   return 0;
 }
 
-int sync_all(int fd) {
-  while (::fsync(fd) != 0)
+namespace {
+
+int repeated(int (*sync)(int), int fd) {
+  while (sync(fd) != 0)
     if (errno != EINTR) return errno;
   return 0;
 }
+
+}  // namespace
+
+int sync_all(int fd) { return repeated(::fsync, fd); }
+
+int sync_data(int fd) { return repeated(::fdatasync, fd); }
 
 }  // namespace ft

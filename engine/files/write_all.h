@@ -11,4 +11,8 @@ int write_all(int fd, const void* data, std::int64_t bytes);
 // error but that one is final: the kernel may have dropped the pages that it could not write.
 int sync_all(int fd);
 
+// Does the same without times of the file, which nobody reads: enough for files that grow. Their sizes are on
+// the disk too.
+int sync_data(int fd);
+
 }  // namespace ft

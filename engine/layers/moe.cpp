@@ -75,21 +75,21 @@ void Moe::each_expert(Ctx& c, const Routed& r, Part part, Pass pass,
 }
 
 // Keeps only the first `most` rows of each expert. `starts` are the first rows of the experts, before and
-// after. The place of a row that is not kept becomes `none`.
+// after; a plan needs only these. The place of a row that is not kept becomes `none`.
 void Moe::keep_first(Ctx& c, const Routed& r, std::int64_t most, std::int64_t none,
                      std::vector<std::int32_t>& starts) const {
-  const auto rows = static_cast<std::size_t>(r.order.numel());
+  const auto rows = static_cast<std::size_t>(c.ops.computes() ? r.order.numel() : 0);
   std::vector<std::int32_t> all(rows), order, tokens, kept{0}, places(rows, static_cast<std::int32_t>(none));
   c.ops.download(all.data(), r.order);
   for (std::size_t e = 0; e + 1 < starts.size(); ++e) {
     const std::int64_t end = std::min<std::int64_t>(starts[e + 1], starts[e] + most);
-    for (std::int64_t i = starts[e]; i < end; ++i) {
+    kept.push_back(kept.back() + static_cast<std::int32_t>(end) - starts[e]);
+    for (std::int64_t i = starts[e]; i < end && rows > 0; ++i) {
       const std::int32_t choice = all[static_cast<std::size_t>(i)];
       places[static_cast<std::size_t>(choice)] = static_cast<std::int32_t>(order.size());
       order.push_back(choice);
       tokens.push_back(static_cast<std::int32_t>(choice / choices));
     }
-    kept.push_back(static_cast<std::int32_t>(order.size()));
   }
   starts = std::move(kept);
   c.ops.upload(r.order.elements(0, starts.back()), order.data());

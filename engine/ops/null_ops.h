@@ -14,6 +14,7 @@ class NullOps final : public OpsOf<NullOps> {
   explicit NullOps(Device device = {}) : device_(device) {}
 
   Device device() const override { return device_; }
+  bool computes() const override { return false; }
   // Allocates any size; counts the bytes.
   Buffer allocate(std::int64_t bytes) override {
     require(bytes >= 0, "allocate: a negative size");

@@ -29,6 +29,9 @@ class Ops {
 
   // ---- the queue
   virtual Device device() const = 0;
+  // Returns false if operations are only counted: the host's memory is neither read nor written, so callers
+  // need not fill it.
+  virtual bool computes() const { return true; }
   // Allocates memory of this device, not cleared. Called before step 1 only. Throws UserError (memory) if
   // there is not enough.
   virtual Buffer allocate(std::int64_t bytes) = 0;

@@ -59,6 +59,7 @@ class TraceOps final : public OpsOf<TraceOps> {
   void write_timeline(std::ostream& out, std::span<const TraceCall> beside = {});
 
   Device device() const override { return inner_.device(); }
+  bool computes() const override { return inner_.computes(); }
   Buffer allocate(std::int64_t bytes) override { return inner_.allocate(bytes); }
   void copy(Tensor y, Tensor x) override;
   void upload(Tensor y, const void* host) override;

@@ -28,12 +28,11 @@ std::vector<std::int32_t> kept_of(const std::vector<std::int32_t>& starts, std::
   return kept > 0 ? all : std::vector<std::int32_t>{};
 }
 
-// Gives every sequence its share of the targets, at its end.
+// Gives every sequence its share of the targets, at its end. Numbers of the targets, which judges read, are
+// left out.
 void compare(Batch& b, const BatchShape& s) {
   b.compared.value.resize(static_cast<std::size_t>(s.compared));
   b.compared.sample.resize(static_cast<std::size_t>(s.compared));
-  for (auto* of_targets : {&b.compared.old, &b.compared.advantages, &b.compared.values, &b.compared.returns})
-    of_targets->resize(static_cast<std::size_t>(s.targets));
   const std::int64_t sequences = s.whole > 0 ? 2 * s.compared : s.sequences;
   for (std::int64_t i = 0; i <= sequences; ++i)
     b.compared.first_target.push_back(static_cast<std::int32_t>(s.targets * i / sequences));
@@ -64,7 +63,8 @@ Batch batch_of(const BatchShape& s, std::int64_t first_target = 0) {
   b.starts = {0};
   for (std::int64_t i = 0; i < s.sequences; ++i) {
     const std::int64_t length = length_of(i, s.sequences, s.tokens, s.longest);
-    for (std::int64_t t = 0; t < length; ++t) b.positions.push_back(static_cast<std::int32_t>(t));
+    b.positions.resize(b.positions.size() + static_cast<std::size_t>(length));
+    std::iota(b.positions.end() - length, b.positions.end(), 0);
     b.starts.push_back(static_cast<std::int32_t>(b.positions.size()));
   }
   b.input_ids.resize(b.positions.size());

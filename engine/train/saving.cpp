@@ -22,8 +22,9 @@ Saving::Saving(Checkpoints& checkpoints, Communicator& comm, Report& report, Sna
 
 Saving::~Saving() {
   try {
-    if (thread_) thread_->wait_all();
+    wait();
     look();
+    wait();
   } catch (...) {  // the run ends for another reason
   }
 }
@@ -44,7 +45,8 @@ void Saving::save(const TrainState& state, const std::function<void(const std::s
     });
     together(comm_, Checkpoints::kComplete, [&] {
       seal();
-      part_ = Part::complete;  // is reported even if another rank is lost now
+      part_ = Part::complete;
+      look();  // here, because another rank may be lost now
     });
     return end();
   }
@@ -73,28 +75,37 @@ void Saving::all_written() {
 void Saving::finish() {
   if (!pending_) return;
   const double start = now();
-  const auto wait = [this] {
-    if (thread_) thread_->wait_all();
-  };
   if (!agreed_) {
-    together(comm_, Checkpoints::kWritePart, wait);
+    together(comm_, Checkpoints::kWritePart, [this] { wait(); });
     all_written();
   }
-  together(comm_, Checkpoints::kComplete, wait);
-  if (row_.waited) *row_.waited += now() - start;
+  together(comm_, Checkpoints::kComplete, [&] {
+    wait();
+    if (row_.waited) *row_.waited += now() - start;
+    look();
+    wait();
+  });
   end();
 }
 
+void Saving::wait() {
+  if (thread_) thread_->wait_all();
+}
+
 void Saving::end() {
-  part_ = Part::complete;
-  look();
   part_ = Part::none;
   pending_ = false;
 }
 
+// Removes older checkpoints only after the new one is reported: an error there is of a checkpoint that the
+// log knows.
 void Saving::look() {
   if (comm_.rank() != 0 || part_ != Part::complete || row_.folder.empty()) return;
   report_.saved(std::exchange(row_, {}));
+  if (thread_)
+    in_thread(Part::sealing, Part::complete, prune_);
+  else
+    prune_();
 }
 
 // Runs work in the thread. part_ is `now` while it runs and `then` when it is done.
@@ -115,7 +126,6 @@ void Saving::in_thread(Part now, Part then, std::function<void()> work) {
 void Saving::seal() {
   const std::string folder = checkpoints_.complete(begun_);
   if (comm_.rank() != 0) return;
-  prune_();
   row_.seconds = now() - start_;
   row_.folder = folder;
 }

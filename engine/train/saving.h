@@ -27,8 +27,8 @@ class Saving {
   Saving& operator=(const Saving&) = delete;
 
   // Saves a checkpoint; every rank calls it at the same step. extra: see Checkpoints::save. prune: called on
-  // rank 0, perhaps by the thread, when the checkpoint is complete on disk. Throws on all ranks if this
-  // checkpoint, or the one before, could not be written.
+  // rank 0, perhaps by the thread, when the checkpoint is complete on disk and reported. Throws on all ranks
+  // if this checkpoint, or the one before, could not be written.
   void save(const TrainState&, const std::function<void(const std::string& folder)>& extra,
             std::function<void()> prune);
   // Waits until the last checkpoint is complete and reports it. Every rank calls it. Throws if it could not
@@ -39,13 +39,14 @@ class Saving {
   bool written() const { return part_ == Part::written; }  // this rank's part is written, but not yet all
   bool failed() const { return part_ == Part::failed; }    // save() and finish() will throw
   void all_written();                                      // every rank has written its part
-  // Reports a checkpoint that has become complete.
+  // Reports a checkpoint that has become complete, and has older ones removed.
   void look();
 
  private:
   enum class Part : std::uint8_t { none, writing, written, sealing, complete, failed };
   void in_thread(Part now, Part then, std::function<void()> work);
   void seal();
+  void wait();  // for the thread
   void end();
 
   Checkpoints& checkpoints_;

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/json.h"
+#include "engine/ops/null_ops.h"
+#include "engine/pass/context.h"
 #include "models/llama/config.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/support/source.h"
@@ -56,6 +58,28 @@ TEST(Positions, TableIsCosAndSinOfRoundedAngles) {
       EXPECT_NEAR(t.cos[p * 4 + i], 1.25 * std::cos(angle), 1e-7);
       EXPECT_NEAR(t.sin[p * 4 + i], 1.25 * std::sin(angle), 1e-7);
     }
+}
+
+// A plan counts the tables of any number of positions without making them. Then the first table takes memory
+// for the longest planned batch.
+TEST(Positions, APlanMakesNoTable) {
+  const test::TempFolder folder;
+  const Rope rope =
+      rope_of(folder, {{"hidden_size", 32}, {"num_attention_heads", 4}, {"max_position_embeddings", 64}});
+  NullOps null;
+  constexpr std::int64_t kLength = std::int64_t{1} << 40, kEndless = std::int64_t{1} << 60;
+  Arena saved(null.allocate(0), kEndless), scratch(null.allocate(0), kEndless);
+  Ctx c{null, saved, scratch};
+  Batch b;
+  b.positions = b.input_ids = {0, 1, 2};
+  b.starts = {0, 3};
+  b.length = kLength;  // of all ranks
+  Rotary planned = make_rotary(rope);
+  EXPECT_EQ(planned.upload(c, b).cos.shape, (Shape{3, 4}));
+  Rotary fresh = make_rotary(rope);
+  fresh.expect(100);
+  EXPECT_EQ(fresh.cover(20).cos.size(), 20u * 4);
+  EXPECT_GE(fresh.cover(20).cos.capacity(), 100u * 4);
 }
 
 // Dynamic positions stretch the angles of a sequence that is longer than the training length, from its first

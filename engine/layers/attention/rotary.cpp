@@ -34,13 +34,23 @@ void Rotary::add_position(RotaryTable& t, const std::vector<float>& frequencies,
 const RotaryTable& Rotary::cover(std::int64_t positions) {
   std::vector<float> frequencies = frequencies_(positions);
   RotaryTable& t = table_;
-  if (frequencies != t.frequencies) t = {.cos = {}, .sin = {}, .frequencies = std::move(frequencies)};
+  if (frequencies != t.frequencies) {
+    t.cos.clear();
+    t.sin.clear();
+    t.frequencies = std::move(frequencies);
+  }
   const auto width = static_cast<std::int64_t>(t.frequencies.size());
-  t.cos.reserve(static_cast<std::size_t>(positions * width));
-  t.sin.reserve(static_cast<std::size_t>(positions * width));
+  most_ = std::max(most_, positions);
+  t.cos.reserve(static_cast<std::size_t>(most_ * width));
+  t.sin.reserve(static_cast<std::size_t>(most_ * width));
   for (auto p = static_cast<std::int64_t>(t.cos.size()) / width; p < positions; ++p)
     add_position(t, t.frequencies, p);
   return t;
+}
+
+RotaryTable Rotary::expect(std::int64_t positions) {
+  most_ = std::max(most_, positions);
+  return {.cos = {}, .sin = {}, .frequencies = frequencies_(positions)};
 }
 
 RotaryTable Rotary::rows(const Continuation& next) const {
@@ -63,6 +73,7 @@ Positions Rotary::upload_part(Ctx& c, const Batch& b, const RotaryTable& table) 
   std::iota(rows.begin(), rows.end(), 0);
   const auto picked = [&](const std::vector<float>& from) {
     std::vector<float> to;
+    if (!c.ops.computes()) return to;
     for (const std::int32_t p : b.positions)
       to.insert(to.end(), from.begin() + p * width, from.begin() + (p + 1) * width);
     return to;
@@ -72,15 +83,22 @@ Positions Rotary::upload_part(Ctx& c, const Batch& b, const RotaryTable& table) 
 }
 
 Positions Rotary::upload(Ctx& c, const Batch& b) {
-  if (b.length > 0) return upload_part(c, b, cover(b.length));
-  const std::int64_t length = 1 + *std::max_element(b.positions.begin(), b.positions.end());
-  const RotaryTable& table = cover(length);
+  const std::int64_t length =
+      b.length > 0 ? b.length : 1 + *std::max_element(b.positions.begin(), b.positions.end());
+  RotaryTable planned;
+  if (!c.ops.computes()) planned = expect(length);
+  const RotaryTable& table = c.ops.computes() ? cover(length) : planned;
+  if (b.length > 0) return upload_part(c, b, table);
   return upload_table(c, b.positions, b.starts, {length, std::ssize(table.frequencies)}, table.cos.data(),
                       table.sin.data());
 }
 
 Positions Rotary::upload(Ctx& c, const Continuation& next, const CachedRows& cached) const {
-  const RotaryTable table = rows(next);
+  RotaryTable table;
+  if (c.ops.computes())
+    table = rows(next);
+  else
+    table.frequencies = frequencies_(1);
   // Gives every token its own row of the tables.
   std::vector<std::int32_t> own(next.input_ids.size());
   std::iota(own.begin(), own.end(), 0);

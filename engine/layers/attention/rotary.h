@@ -27,6 +27,9 @@ class Rotary {
   // Returns a table of at least this many positions, for sequences of up to that length. Existing rows stay:
   // all sequences share them, unless their length changes the frequencies.
   const RotaryTable& cover(std::int64_t positions);
+  // Returns a table without rows: a plan needs its width. The next table of cover() takes memory for this
+  // many positions at once.
+  RotaryTable expect(std::int64_t positions);
   // Returns a table with a row for each new token of every sequence. If the frequencies depend on the length,
   // this follows transformers with a cache: a token is rotated by the frequencies of its sequence's length
   // when the token came, and is never rotated anew.
@@ -42,7 +45,8 @@ class Rotary {
 
   Frequencies frequencies_;
   double factor_;
-  RotaryTable table_;  // for the longest batch so far
+  RotaryTable table_;      // for the longest batch so far
+  std::int64_t most_ = 0;  // positions that were planned or computed so far
 };
 
 }  // namespace ft

@@ -79,7 +79,7 @@ class Classify final : public Objective {
             }};
   }
 
-  // Accepts a batch without labels, which is only planned.
+  // In a plan there are neither values nor labels.
   double sum(const Batch& b, std::span<const float> values, std::span<double> slopes) {
     const auto K = static_cast<std::size_t>(classes_.size()),
                each = static_cast<std::size_t>(classes_.label_size());

@@ -47,23 +47,29 @@ class Comparing::Weigher final : public RowLoss {
     const std::vector<double> values = widened(download(c, v.values));
     const std::vector<float> statistics = download(c, v.statistics);
     std::vector<float> each(values.size());
-    if (batch_.compared.rows() > 0) {
-      std::vector<double> old;
-      if (judge_.needs_old()) old = owner_.old(batch_.compared, values);
-      const Verdict verdict =
-          judge_.judge({batch_.compared, values, statistics, known_.reference, known_.kl, old});
-      columns = verdict.columns;
-      counts = verdict.counts;
-      if (loss_) add_to_loss(c, loss_, verdict.loss);
-      const double sign = v.scores ? 1 : -1;  // a value is -log p, or a score
-      for (std::size_t t = 0; t < each.size(); ++t)
-        each[t] = static_cast<float>(sign * verdict.slopes[t]) * scale_;
-    }
-    if (weights && !each.empty()) c.ops.upload(weights, each.data());
+    double loss = 0;
+    if (c.ops.computes() && batch_.compared.rows() > 0) loss = judge(values, statistics, v.scores, each);
+    if (loss_ && batch_.compared.rows() > 0) add_to_loss(c, loss_, loss);
+    if (weights && weights.numel() > 0) c.ops.upload(weights, each.data());
   }
-  std::vector<double> columns, counts;  // of the batch; empty: it has no rows
+  std::vector<double> columns, counts;  // of the batch; empty: it has no rows, or is only planned
 
  private:
+  // Returns the loss. Sets the columns, and each target's weight.
+  double judge(const std::vector<double>& values, const std::vector<float>& statistics, bool scores,
+               std::vector<float>& each) {
+    std::vector<double> old;
+    if (judge_.needs_old()) old = owner_.old(batch_.compared, values);
+    const Verdict verdict =
+        judge_.judge({batch_.compared, values, statistics, known_.reference, known_.kl, old});
+    columns = verdict.columns;
+    counts = verdict.counts;
+    const double sign = scores ? 1 : -1;  // a value is -log p, or a score
+    for (std::size_t t = 0; t < each.size(); ++t)
+      each[t] = static_cast<float>(sign * verdict.slopes[t]) * scale_;
+    return verdict.loss;
+  }
+
   Comparing& owner_;
   const Judge& judge_;
   const Batch& batch_;
@@ -77,6 +83,7 @@ std::vector<double> Comparing::logps(const Pass& p, const Batch& b, bool referen
   Ctx c = comparing(p.context, !reference || static_cast<bool>(p.others.reference));
   KeptValues values(judge_->temperature());
   of.model->forward(c, *of.store, b, &values);
+  if (!c.ops.computes()) return {};
   return judge_->reference({b.compared, values.all, {}, {}});
 }
 

@@ -15,7 +15,7 @@ void each_target(const Batch& b, const auto& f) {
 
 Vectors embedded(const Batch& b, std::span<const float> states) {
   Vectors all;
-  if (b.targets.empty()) return all;
+  if (states.empty()) return all;
   all.width = states.size() / b.targets.size();
   all.values.resize((b.compared.first_target.size() - 1) * all.width);
   each_target(b, [&](std::size_t s, std::size_t t, double part) {
@@ -27,6 +27,7 @@ Vectors embedded(const Batch& b, std::span<const float> states) {
 
 void embedded_back(const Batch& b, std::span<const double> by_vectors, std::size_t width,
                    std::span<double> by_states) {
+  if (by_states.empty()) return;
   each_target(b, [&](std::size_t s, std::size_t t, double part) {
     for (std::size_t k = 0; k < width; ++k) by_states[t * width + k] = part * by_vectors[s * width + k];
   });

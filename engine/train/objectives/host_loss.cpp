@@ -5,8 +5,10 @@
 namespace ft {
 
 std::vector<float> download(Ctx& c, Tensor t) {
-  std::vector<float> host(static_cast<std::size_t>(t ? t.numel() : 0));
-  if (!host.empty()) c.ops.download(host.data(), t);
+  std::vector<float> host;
+  if (!t || t.numel() == 0) return host;
+  if (c.ops.computes()) host.resize(static_cast<std::size_t>(t.numel()));
+  c.ops.download(host.data(), t);
   return host;
 }
 
@@ -25,7 +27,7 @@ void HostLoss::weigh(Ctx& c, const RowValues& v, Tensor weights) {
   std::vector<float> scaled;
   scaled.reserve(slopes.size());
   for (const double slope : slopes) scaled.push_back(static_cast<float>(slope) * scale_);
-  if (!scaled.empty()) c.ops.upload(weights, scaled.data());
+  if (weights && weights.numel() > 0) c.ops.upload(weights, scaled.data());
 }
 
 }  // namespace ft

@@ -9,7 +9,7 @@
 
 namespace ft {
 
-// Copies a tensor of f32 to the host.
+// Copies a tensor of f32 to the host. Returns nothing if operations are only counted.
 std::vector<float> download(Ctx&, Tensor);
 
 // Adds a number that the host computed to a sum (1) f64.
@@ -18,7 +18,7 @@ void add_to_loss(Ctx&, Tensor sum, double value);
 class HostLoss final : public RowLoss {
  public:
   // Returns the sum of the losses, and sets slopes (values) to its derivative by each value; without slopes
-  // there is no backward pass.
+  // there is no backward pass. If operations are only counted, both are empty, whatever the batch has.
   using Compute = std::function<double(Ctx&, std::span<const float> values, std::span<double> slopes)>;
 
   // loss: the sum (1) f64 to add to. scale: factor of the gradients.

@@ -7,16 +7,14 @@
 
 #include "engine/ops/ops.h"
 #include "engine/train/objectives/comparing.h"
+#include "engine/train/objectives/host_loss.h"
 
 namespace ft {
 namespace {
 
 class KeptScores final : public RowLoss {
  public:
-  void weigh(Ctx& c, const RowValues& v, Tensor) override {
-    scores.resize(static_cast<std::size_t>(v.values.numel()));
-    if (!scores.empty()) c.ops.download(scores.data(), v.values);
-  }
+  void weigh(Ctx& c, const RowValues& v, Tensor) override { scores = download(c, v.values); }
   std::vector<float> scores;
 };
 

@@ -33,7 +33,7 @@ struct Pass {
   Others others = {};
 };
 
-// Returns a scoring model's values of a batch's targets.
+// Returns a scoring model's values of a batch's targets; nothing if operations are only counted.
 std::vector<float> scores_of(const Ctx&, const Policy& scorer, const Batch&);
 
 // A step cannot be made, for example because no rewards came. Every rank throws it, and the steps before are

@@ -35,6 +35,7 @@ class TaughtLogits final : public TargetLogits {
       throw UserError(Exit::config,
                       str("objective.teacher_file: ", printable(file_.path()), " is of a vocabulary of ",
                           file_.vocab_size(), " tokens, the model has ", columns));
+    if (!c.ops.computes()) return;
     std::vector<float> row(static_cast<std::size_t>(columns));
     std::vector<std::uint16_t> rounded(logits.dtype == DType::f32 ? 0 : row.size());
     for (std::int64_t r = 0; r < rows; ++r) {

@@ -39,8 +39,8 @@ class TeacherFile {
   bool knows(const Batch&) const;  // for all sequences that have targets
 
   // Returns logits whose softmax is the teacher's prediction. The probability that the likeliest tokens leave
-  // is split evenly among the others. Logits of unknown sequences are zero: only plans have such, and runs
-  // call knows() first. The result uses this file.
+  // is split evenly among the others. Logits of unknown sequences are zero: runs call knows() first. A plan
+  // writes none. The result uses this file.
   std::unique_ptr<TargetLogits> logits(const Batch&) const;
   // Writes one target's row (V).
   void write(std::int64_t target, std::span<float> row) const;

@@ -11,6 +11,7 @@
 #include "engine/files/file.h"
 #include "engine/files/hash.h"
 #include "engine/files/links.h"
+#include "engine/files/make_folders.h"
 #include "engine/train/reports/rows.h"
 #include "engine/train/reports/tracked.h"
 
@@ -75,13 +76,8 @@ std::vector<std::string> folders_in(const std::string& folder) {
 }  // namespace
 
 void Mlflow::put(const std::string& name, const std::string& text) const {
-  refuse_links(folder_, join_path("mlruns", name));
-  const std::string path = join_path(store_, name);
-  std::error_code error;
-  fs::create_directories(folder_of(path), error);
-  if (error)
-    throw UserError(Exit::storage, str(folder_of(path), ": cannot make the folder: ", error.message()));
-  write_file(path, text);
+  make_folders(folder_);
+  write_below(folder_, join_path("mlruns", name), text);
 }
 
 std::string Mlflow::find_experiment() const {

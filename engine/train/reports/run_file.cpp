@@ -65,7 +65,7 @@ void RunFile::append(std::string_view piece) {
 
 void RunFile::sync() {
   require(fd_ >= 0, "a run file is opened before it is made durable");
-  const int error = sync_all(fd_);
+  const int error = sync_data(fd_);
   if (error != 0 && error != EINVAL) fail(path_, error);  // EINVAL: a pipe or a device
 }
 

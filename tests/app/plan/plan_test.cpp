@@ -50,6 +50,25 @@ TEST(PlanText, NamesMicroBatchesAndRecomputedBlocks) {
   EXPECT_TRUE(shows(" FLOP, 4 micro-batches of at most 236 tokens\n")) << as_text(t);
 }
 
+// The stage with most device memory is not the one with most host memory.
+TEST(PlanText, HostMemoryIsThatOfTheStageThatTakesMost) {
+  PlanTable t;
+  t.grid.pipeline = 2;
+  t.stages.resize(1);
+  Planned& own = t.stages[0].planned;
+  own.stages.resize(2);
+  own.stages[0].memory.total = std::int64_t{8} << 30;
+  own.stages[0].memory.host = std::int64_t{3} << 30;
+  own.stages[1].memory.total = std::int64_t{6} << 30;
+  own.stages[1].memory.host = std::int64_t{5} << 30;
+  own.plan = own.stages[0];
+  EXPECT_NE(as_text(t).find("\non the host          5.00"), std::string::npos) << as_text(t);
+  const Json j = Json::parse(as_json(t));
+  EXPECT_EQ(j["host"], own.stages[1].memory.host);
+  EXPECT_EQ(j["total"], own.stages[0].memory.total);
+  EXPECT_EQ(j["pipeline"][0]["host"], own.stages[0].memory.host);
+}
+
 TEST(GpuMemory, IsThatOfANameOrASize) {
   EXPECT_NEAR(static_cast<double>(gpu_memory("h200")) / kGibibyte, 139.8, 0.1);
   EXPECT_EQ(gpu_memory("24GiB") - gpu_memory("23 GiB"), std::int64_t{1} << 30);

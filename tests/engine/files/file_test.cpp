@@ -116,6 +116,30 @@ TEST(OpenBelow, IsNotLedAwayByAChangingLink) {
   EXPECT_EQ(elsewhere.entries(), 0u);
 }
 
+TEST(WriteBelow, ReplacesFilesMakesFoldersAndFollowsNoLink) {
+  const TempFolder folder;
+  const TempFolder elsewhere;
+  const auto write = [&](const std::string& name) {
+    return error_of([&] { write_below(folder.path(), name, "new"); });
+  };
+  EXPECT_EQ(write("a/b/file"), "no error");
+  EXPECT_EQ(slurp(folder / "a/b/file"), "new");
+  folder.write("a/b/file", "old");
+  folder.write("a/b/.file.tmp-ft0123456789", "of a killed process");
+  EXPECT_EQ(write("a/b/file"), "no error");
+  EXPECT_EQ(slurp(folder / "a/b/file"), "new");
+  EXPECT_FALSE(std::filesystem::exists(folder / "a/b/.file.tmp-ft0123456789"));
+  EXPECT_EQ(write("a/b/file/x"), "6 " + folder / "a/b/file/x: cannot be written: Not a directory");
+  elsewhere.write("file", "kept");
+  ASSERT_EQ(::symlink(elsewhere.path().c_str(), (folder / "a/away").c_str()), 0);
+  ASSERT_EQ(::symlink((elsewhere / "file").c_str(), (folder / "a/link").c_str()), 0);
+  const std::string end = ": is a symbolic link; ft writes through no link in an output folder; remove it";
+  EXPECT_EQ(write("a/away/file"), "6 " + folder / "a/away" + end);
+  EXPECT_EQ(write("a/link"), "6 " + folder / "a/link" + end);
+  EXPECT_EQ(slurp(elsewhere / "file"), "kept");
+  EXPECT_EQ(elsewhere.entries(), 1u);
+}
+
 TEST(AtomicFile, ReplacesALinkAndLeavesItsTarget) {
   const TempFolder folder;
   const std::string target = folder.write("target", "kept"), link = folder / "link";

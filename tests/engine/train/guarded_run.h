@@ -75,13 +75,18 @@ struct GuardedRun {
   Sines::Meddle meddle = {};
   std::function<void(const std::string& folder)> added = [](const std::string&) {};
   std::function<bool()> stop_asked = [] { return false; };
+  std::function<void(const SavedRow&)> saved = [](const SavedRow&) {};  // when a checkpoint is reported
 };
 
 // Rows and notes that rank 0's run reports.
 struct Heard final : Report {
   std::vector<SavedRow> saves;
   std::vector<std::string> notes;
-  void saved(const SavedRow& row) override { saves.push_back(row); }
+  std::function<void(const SavedRow&)> on_saved;
+  void saved(const SavedRow& row) override {
+    saves.push_back(row);
+    on_saved(row);
+  }
   void note(const std::string& text) override { notes.push_back(text); }
 };
 
@@ -119,6 +124,7 @@ inline void add_weights(ParameterStore& store, std::vector<float>& to) {
 
 // Runs one rank. Fills in what rank 0 reports also if it throws.
 inline void run_rank(const GuardedRun& run, Ops& ops, Communicator& comm, Ran& out) {
+  out.heard.on_saved = run.saved;
   const TrainConfig config = settings_of(run);
   Sines model(run.dtype, run.meddle);
   const Numbers data(numbers(static_cast<std::int32_t>(run.steps) * run.ranks));

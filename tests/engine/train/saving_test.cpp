@@ -90,6 +90,22 @@ TEST(SavingBeside, KeepsTheNewest) {
   EXPECT_EQ(folder.entries(), 2u);
 }
 
+// An older checkpoint is removed when the log has the newer one, and before the next one is written.
+TEST(Saving, ReportsBeforeItRemoves) {
+  for (const bool beside : {false, true})
+    for (const int ranks : {1, 2}) {
+      const TempFolder folder;
+      GuardedRun run{.ranks = ranks, .beside = beside, .save_steps = 1, .keep = 1, .output = folder.path()};
+      std::vector<std::vector<std::int64_t>> there;
+      run.saved = [&](const SavedRow&) { there.push_back(list_checkpoints(folder.path())); };
+      expect_no_error(run_all(run));
+      ASSERT_EQ(there.size(), 6u);
+      for (std::int64_t i = 1; i < 6; ++i)
+        EXPECT_EQ(there[static_cast<std::size_t>(i)], (std::vector<std::int64_t>{i, i + 1})) << beside;
+      EXPECT_EQ(list_checkpoints(folder.path()), std::vector<std::int64_t>{6});
+    }
+}
+
 TEST(SavingBeside, AStopWaitsForTheCheckpoint) {
   for (const int ranks : {1, 2}) {
     const TempFolder folder;

@@ -11,10 +11,13 @@
 
 #include "engine/cpu/cpu_ops.h"
 #include "engine/files/json.h"
+#include "engine/ops/null_ops.h"
 #include "engine/ranks/local.h"
 #include "engine/train/objectives/class_measures.h"
 #include "engine/train/objectives/contrast.h"
 #include "engine/train/objectives/list.h"
+#include "engine/train/planned_passes.h"
+#include "engine/zero/planned.h"
 #include "tests/engine/train/objectives/refusal.h"
 #include "tests/engine/train/plain_model.h"
 #include "tests/support/ranks.h"
@@ -32,6 +35,47 @@ std::vector<double> flat(const Json& nested) {
   std::vector<double> all;
   for (const Json& element : nested.flatten()) all.push_back(element.get<double>());
   return all;
+}
+
+// A model whose head has more values than a machine has memory.
+class HugeHead final : public test::PlainModel {
+ public:
+  HugeHead() : PlainModel({{"weight", 1}}, DType::f32) {}
+  void forward(Ctx& c, ParameterStore&, const Batch&, const Loss& loss) override { run(c, loss, false); }
+  void forward_backward(Ctx& c, ParameterStore&, const Batch&, const Loss& loss) override {
+    run(c, loss, true);
+  }
+
+ private:
+  static void run(Ctx& c, const Loss& loss, bool backward) {
+    Scope scratch(c.scratch);
+    constexpr std::int64_t kTargets = std::int64_t{1} << 40;
+    const RowValues v{.values = c.scratch.take({kTargets}, DType::f32),
+                      .statistics = c.scratch.take({kTargets, op::LogitStatistics::kCount}, DType::f32)};
+    std::get<RowLoss*>(loss)->weigh(c, v, backward ? c.scratch.take(v.values.shape, DType::f32) : Tensor{});
+  }
+};
+
+// A plan counts a batch's values, and takes no memory of the host for them.
+TEST(Objectives, PlanWithoutTheHostsMemory) {
+  for (const auto* kind : {&objectives::kClassify, &objectives::kEmbed, &objectives::kDpo, &objectives::kKto,
+                           &objectives::kGrpo, &objectives::kPpo})
+    for (const int ranks : {1, 2}) {
+      NullOps null;
+      PlannedCommunicator comm(ranks, 0);
+      ParameterStore store(null, comm, ZeroOptions{});
+      HugeHead model;
+      const auto objective = make_objective(ObjectiveConfig(kind));
+      const Policy policy{&model, &store};
+      const Passes passes{*objective, policy, policy, policy, DType::f32, nullptr};
+      const BatchShape shape{.tokens = 8, .targets = 8, .sequences = 4, .longest = 2, .compared = 2};
+      Peaks peaks;
+      for (const bool train : {false, true}) run_batch(passes, null, shape, train, peaks);
+      run_scoring(policy, null, DType::f32, shape, peaks);
+      EXPECT_GE(peaks.scratch, std::int64_t{1} << 44) << kind->name;
+      if (kind->rows != ObjectiveRows::classified && kind->rows != ObjectiveRows::texts)
+        run_valuing(passes, null, shape, peaks);
+    }
 }
 
 // A model whose head gives values that the test chooses, and keeps the derivative by them.

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -10,6 +12,21 @@
 #include "engine/train/reports/json_log.h"
 #include "engine/train/reports/run_file.h"
 #include "tests/engine/train/sample_run.h"
+
+namespace {
+
+int synced_data = 0, synced_all = 0;  // calls of this process
+
+}  // namespace
+
+int fdatasync(int fd) {
+  ++synced_data;
+  return static_cast<int>(::syscall(SYS_fdatasync, fd));
+}
+int fsync(int fd) {
+  ++synced_all;
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
 
 namespace ft {
 namespace {
@@ -51,6 +68,17 @@ TEST(RunFile, HasNoPartOfAPieceThatDidNotFit) {
   }
   file.append("789\n");
   EXPECT_EQ(text_of(folder.file("log")), "123456\n789\n");
+}
+
+// A log needs its bytes and its size on the disk, and no time: fsync would write the file's entry too.
+TEST(RunFile, SyncsNoTimes) {
+  const TestFolder folder;
+  RunFile file(folder.file("log"), false);
+  file.append("row\n");
+  const int data = synced_data, all = synced_all;
+  file.sync();
+  EXPECT_EQ(synced_data, data + 1);
+  EXPECT_EQ(synced_all, all);
 }
 
 TEST(RunFile, IsNotWrittenThroughALink) {

@@ -1,9 +1,12 @@
 // W&B's and MLflow's files. The expected bytes were made with the Python packages wandb 0.31.0 and
 // tensorboard 2.21.0; tests/golden/check_trackers.py reads a complete run back.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "engine/files/protobuf.h"
 #include "engine/train/reports/crc.h"
@@ -192,6 +195,31 @@ TEST(Mlflow, TheStoreHoldsRunParametersAndMetrics) {
   EXPECT_EQ(lines_of(at / "metrics/system/process_memory_mb").size(), 3u);
   EXPECT_NE(text_of(at / "meta.yaml").find("status: 3\n"), std::string::npos) << "it has finished";
   EXPECT_NE(text_of(at / "meta.yaml").find("run_id: " + at.filename().string()), std::string::npos);
+}
+
+// Somebody exchanges the store and a link all the time: what the run writes is in the store or nowhere.
+TEST(Mlflow, IsNotLedAwayByAChangingLink) {
+  const TestFolder folder;
+  fs::create_directory(folder.file("elsewhere"));
+  fs::create_symlink("elsewhere", folder.file("away"));
+  Mlflow run(folder.path(), "x");
+  run.begin(header());
+  std::atomic<bool> stop{false};
+  std::thread somebody([&] {
+    while (!stop)
+      ::renameat2(AT_FDCWD, folder.file("mlruns").c_str(), AT_FDCWD, folder.file("away").c_str(),
+                  RENAME_EXCHANGE);
+  });
+  int written = 0;
+  for (int i = 0; i < 1000; ++i) try {
+      run.end(sample_summary(1));
+      ++written;
+    } catch (const UserError&) {
+    }
+  stop = true;
+  somebody.join();
+  EXPECT_GT(written, 0);
+  EXPECT_TRUE(fs::is_empty(folder.file("elsewhere")));
 }
 
 // The link appears before the run or, where the tracker opens or replaces files later, during it.
