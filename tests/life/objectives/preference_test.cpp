@@ -33,7 +33,7 @@ void write_rows(const fs::path& file, const std::string& type) {
       row["chosen_ids"] = some_ids(random, 5);
       row["rejected_ids"] = some_ids(random, 7);
     }
-    if (type == "distill") row = {{"input_ids", some_ids(random, 12)}};
+    if (type == "distill" || type == "sft") row = {{"input_ids", some_ids(random, 12)}};
     out << row.dump() << "\n";
   }
 }
@@ -100,6 +100,13 @@ std::vector<ObjectiveCase> objective_cases() {
           {"simpo", {{"type", "simpo"}}, kFull},
           {"reward", {{"type", "reward"}}, kLora},
           {"grpo", {{"type", "grpo"}, {"num_generations", 2}, {"num_iterations", 2}, {"beta", 0.1}}, kFull},
+          {"cispo",
+           {{"type", "grpo"}, {"loss_type", "cispo"}, {"num_generations", 2}, {"epsilon_high", 2}},
+           kLora},
+          {"sapo",
+           {{"type", "grpo"}, {"loss_type", "sapo"}, {"num_generations", 2}, {"num_iterations", 2}},
+           kLora},
+          {"dft", {{"type", "sft"}, {"loss_type", "dft"}}, kLora},
           {"distill", distill, kLora}};
 }
 
