@@ -31,6 +31,14 @@ constexpr auto words(PackingStrategy) {
   return to_words<PackingStrategy>({{bfd, "bfd"}, {bfd_split, "bfd_split"}, {wrapped, "wrapped"}});
 }
 
+// Size of an epoch of several datasets that are mixed by shares: it ends when the first dataset has been used
+// up, or when all have.
+enum class StoppingStrategy : std::uint8_t { first_exhausted, all_exhausted };
+constexpr auto words(StoppingStrategy) {
+  using enum StoppingStrategy;
+  return to_words<StoppingStrategy>({{first_exhausted, "first_exhausted"}, {all_exhausted, "all_exhausted"}});
+}
+
 enum class TrainOnEos : std::uint8_t { turn, last, all, none };
 constexpr auto words(TrainOnEos) {
   using enum TrainOnEos;
@@ -82,8 +90,10 @@ struct DatasetConfig {
 struct DataConfig {
   std::vector<DatasetConfig> datasets;
   std::vector<DatasetConfig> eval_datasets;  // null in JSON = none
-  double val_set_size = 0;                   // held out from datasets: a count if >= 1, a fraction if < 1
-  std::int64_t max_seq_length = 1024;        // tokens
+  std::optional<StoppingStrategy> stopping_strategy;
+  std::optional<double> mixture_temperature;
+  double val_set_size = 0;             // held out from datasets: a count if >= 1, a fraction if < 1
+  std::int64_t max_seq_length = 1024;  // tokens
   std::int64_t max_source_length = 1024, max_target_length = 128;  // encoder-decoders
   Truncation truncation = Truncation::keep_start;
   bool packing = false;
@@ -109,6 +119,14 @@ struct DataConfig {
     f("datasets", datasets, "Training data.", required(), not_empty(), aka({"dataset", "train_file"}));
     f("eval_datasets", eval_datasets, "Evaluation data, in the form of datasets.", or_null(),
       aka({"validation_file"}));
+    f("stopping_strategy", stopping_strategy,
+      "Mix the datasets by shares, and end an epoch when the first is used up (first_exhausted) or all are "
+      "(all_exhausted); weight is then a share. null: weight is how often an epoch has each sample.");
+    f("mixture_temperature", mixture_temperature,
+      "With stopping_strategy: shares are weight times the dataset's size to the power of 1 / this; 1: by "
+      "size, larger: "
+      "more even; null: shares are the weights alone.",
+      above(0));
     f("val_set_size", val_set_size,
       "Samples held out from datasets for evaluation: a count (1 or more) or a fraction (below 1).",
       at_least(0), whole_from_one());

@@ -102,6 +102,18 @@ std::unique_ptr<GeneratedAnswers> make_generated(const RunConfig& config, const 
                                     .seed = from.options().seed});
 }
 
+std::unique_ptr<OwnAnswers> make_own(const RunConfig& config, const Batcher& from, std::int64_t per_step) {
+  const ObjectiveNeeds needs = config.objective.needs();
+  return std::make_unique<OwnAnswers>(
+      from, OwnAnswersOptions{.share = needs.own,
+                              .rest = needs.taught ? Author::teacher : Author::data,
+                              .rows = from.options().batch_size,
+                              .step = per_step,
+                              .answer = config.objective.answer_length(),
+                              .longest = config.data.max_seq_length,
+                              .seed = static_cast<std::uint64_t>(config.training.seed)});
+}
+
 // Numbers the answers from 2^40 on, so that no answer in training has the same number.
 std::unique_ptr<GeneratedAnswers> make_generated_eval(const ObjectiveConfig& c, const Batcher& from) {
   return std::make_unique<GeneratedAnswers>(from.data(), GeneratedOptions{.group = c.needs().group_eval,
@@ -139,6 +151,11 @@ LoadContext load_context(const RunConfig& config, std::int64_t vocab_size,
   if (decoder) context.seq2seq = {decoder->start, decoder->pad, decoder->end};
   context.rows = wanted_rows(config.objective);
   require_family(config.objective, decoder.has_value());
+  if (decoder && config.objective.rewrites())
+    throw UserError(
+        Exit::config,
+        "objective.lmbda, objective.seq_kd: models answer the examples of decoders only, and this model "
+        "is an encoder-decoder; leave them out");
   return context;
 }
 
@@ -183,6 +200,8 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
       d.generated = make_generated(config, *d.train, ranks);
     else if (config.objective.learns_given())
       d.rollouts = make_rollouts(config.objective, *d.train, per_step);
+    else if (config.objective.rewrites())
+      d.own = make_own(config, *d.train, per_step);
   }
   if (part == LoadPart::train_and_eval &&
       (has_curriculum(config.data_efficiency) || has_random_ltd(config.data_efficiency))) {

@@ -10,6 +10,7 @@
 #include "data/batches/stream.h"
 #include "data/efficiency/batches.h"
 #include "data/preference/generated.h"
+#include "data/preference/own_answers.h"
 #include "engine/train/objectives/rollouts.h"
 
 namespace ft {
@@ -25,11 +26,14 @@ struct BuiltData {
   // Answers that the run generates to the prompts of train and of eval; null: it generates none.
   std::unique_ptr<GeneratedAnswers> generated, generated_eval;
 
+  std::unique_ptr<OwnAnswers> own;  // train's examples, answered by models; null: by the data
+
   // Returns the training batches.
   const BatchSource& batches() const {
     if (efficient) return *efficient;
     if (rollouts) return *rollouts;
     if (generated) return *generated;
+    if (own) return *own;
     return stream ? static_cast<const BatchSource&>(*stream) : *train;
   }
   // Returns the evaluation batches; null: nothing is held out.

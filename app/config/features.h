@@ -1,17 +1,12 @@
-// Features that do not go with every other one: methods, precision, devices, optimizers, objectives, data.
-// The file features_of_ranks.h has the features of several ranks.
+// Features that do not go with every other one: methods, precision, devices, optimizers, objectives. The
+// files features_of_data.h and features_of_ranks.h have those of data and of several ranks.
 #pragma once
 #include <algorithm>
 
 #include "app/config/together.h"
-#include "data/efficiency/schedule.h"
 #include "engine/train/optimizers/list.h"
 
 namespace ft::feature {
-
-inline const CurriculumMetrics& metrics_of(const RunConfig& c) {
-  return c.data_efficiency.data_sampling.curriculum_learning.curriculum_metrics;
-}
 
 // Methods
 
@@ -258,6 +253,16 @@ inline constexpr Feature kNotSft{
     .on = [](const RunConfig& c, int) { return c.objective.type != &objectives::kSft; },
 };
 
+inline constexpr Feature kDynamic{
+    .name = "dft",
+    .set = "objective.loss_type=dft",
+    .on =
+        [](const RunConfig& c, int) {
+          return c.objective.type == &objectives::kSft &&
+                 c.objective.loss_type == std::vector<std::string>{"dft"};
+        },
+};
+
 inline constexpr Feature kCompares{
     .name = "an objective that compares answers",
     .set = "objective.type=orpo",
@@ -277,7 +282,7 @@ inline constexpr Feature kEmbeds{
 };
 
 inline constexpr Feature kNoRightAnswer{
-    .name = "kto, reward, grpo, rloo, ppo, classify or embed",
+    .name = "kto, reward, grpo, rloo, reinforce++, ppo, classify or embed",
     .set = "objective.type=kto",
     .on =
         [](const RunConfig& c, int) {
@@ -286,7 +291,7 @@ inline constexpr Feature kNoRightAnswer{
 };
 
 inline constexpr Feature kStepOfAnswers{
-    .name = "grpo, rloo or ppo",
+    .name = "grpo, rloo, reinforce++ or ppo",
     .set = "objective.type=grpo",
     .on = [](const RunConfig& c, int) { return c.objective.type->rows == ObjectiveRows::rollouts; },
 };
@@ -325,6 +330,12 @@ inline constexpr Feature kTaughtFile{
     .name = "distill from a file",
     .set = "objective.type=distill objective.teacher_file=taught",
     .on = [](const RunConfig& c, int) { return c.objective.teacher_file.has_value(); },
+};
+
+inline constexpr Feature kRewrites{
+    .name = "distill on own answers",
+    .set = "objective.type=distill objective.teacher_model_name_or_path=t objective.lmbda=0.5",
+    .on = [](const RunConfig& c, int) { return c.objective.rewrites(); },
 };
 
 inline constexpr Feature kSmoothing{
@@ -393,105 +404,6 @@ inline constexpr Feature kNoCheckpoints{
     .name = "no checkpoints",
     .set = "checkpointing.save_strategy=no",
     .on = [](const RunConfig& c, int) { return c.checkpointing.save_strategy == SaveStrategy::no; },
-};
-
-// Data
-
-inline constexpr Feature kPacking{
-    .name = "packing",
-    .set = "data.packing=true",
-    .on = [](const RunConfig& c, int) { return c.data.packing; },
-};
-
-inline constexpr Feature kPadding{
-    .name = "padding to the full length",
-    .set = "data.pad_to_max_length=true",
-    .on = [](const RunConfig& c, int) { return c.data.pad_to_max_length; },
-};
-
-inline constexpr Feature kStreaming{
-    .name = "streaming",
-    .set = "training.max_steps=100 data.streaming=true",
-    .on = [](const RunConfig& c, int) { return c.data.streaming; },
-};
-
-inline constexpr Feature kInOrder{
-    .name = "unshuffled data",
-    .set = "data.shuffle=false",
-    .on = [](const RunConfig& c, int) { return !c.data.shuffle; },
-};
-
-inline constexpr Feature kHoldsOut{
-    .name = "val_set_size",
-    .set = "data.val_set_size=0.1",
-    .on = [](const RunConfig& c, int) { return c.data.val_set_size > 0; },
-};
-
-inline constexpr Feature kEvalSets{
-    .name = "eval_datasets",
-    .set = R"(data.eval_datasets=[{"path":"e.jsonl"}])",
-    .on = [](const RunConfig& c, int) { return !c.data.eval_datasets.empty(); },
-};
-
-inline constexpr Feature kTrainsOnInputs{
-    .name = "training on prompts",
-    .set = "data.train_on_inputs=true",
-    .on = [](const RunConfig& c, int) { return c.data.train_on_inputs; },
-};
-
-inline constexpr Feature kPrepared{
-    .name = "prepared tokens",
-    .set = "data.dataset_prepared_path=.",
-    .on = [](const RunConfig& c, int) { return c.data.dataset_prepared_path.has_value(); },
-};
-
-inline constexpr Feature kKeepsEnd{
-    .name = "truncation at the start",
-    .set = "data.truncation=keep_end",
-    .on = [](const RunConfig& c, int) { return c.data.truncation == Truncation::keep_end; },
-};
-
-inline constexpr Feature kRandomLtd{
-    .name = "random-LTD",
-    .set =
-        "data_efficiency.enabled=true "
-        "data_efficiency.data_routing.enabled=true "
-        "data_efficiency.data_routing.random_ltd.enabled=true",
-    .on = [](const RunConfig& c, int) { return has_random_ltd(c.data_efficiency); },
-};
-
-inline constexpr Feature kEfficiency{
-    .name = "curriculum learning or random-LTD",
-    .set =
-        "data_efficiency.enabled=true "
-        "data_efficiency.data_sampling.enabled=true "
-        "data_efficiency.data_sampling.curriculum_learning.enabled=true",
-    .on = [](const RunConfig& c,
-             int) { return has_curriculum(c.data_efficiency) || has_random_ltd(c.data_efficiency); },
-};
-
-inline constexpr Feature kChoosing{
-    .name = "a curriculum that chooses samples",
-    .set =
-        "data_efficiency.enabled=true "
-        "data_efficiency.data_sampling.enabled=true "
-        "data_efficiency.data_sampling.curriculum_learning.enabled=true "
-        "data_efficiency.data_sampling.curriculum_learning.curriculum_metrics.seqlen.clustering_type="
-        "schedule_based",
-    .on = [](const RunConfig& c,
-             int) { return has_curriculum(c.data_efficiency) && chooses_samples(metrics_of(c)); },
-};
-
-inline constexpr Feature kReshaping{
-    .name = "seqlen_reshape",
-    .set =
-        "data_efficiency.enabled=true "
-        "data_efficiency.data_sampling.enabled=true "
-        "data_efficiency.data_sampling.curriculum_learning.enabled=true "
-        "data_efficiency.data_sampling.curriculum_learning.curriculum_metrics.seqlen_reshape.min_difficulty="
-        "8",
-    .on = [](const RunConfig& c,
-             int) { return has_curriculum(c.data_efficiency) && metrics_of(c).seqlen_reshape.given(); },
 };
 
 }  // namespace ft::feature

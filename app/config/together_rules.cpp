@@ -1,5 +1,6 @@
 // The table of pairs that do not go together, by subject.
 #include "app/config/features.h"
+#include "app/config/features_of_data.h"
 #include "app/config/features_of_ranks.h"
 #include "app/config/together.h"
 
@@ -62,6 +63,9 @@ constexpr Clash kClashes[] = {
     {kSubGroupOfRanks, kNoOffload,
      "zero_optimization.sub_group_size: without offload ft steps every parameter in place", "leave it out"},
     {kDelayed, kGenerates,
+     "zero_optimization.offload_optimizer.delayed_update: answers are given by the weights of the step",
+     "leave it out"},
+    {kDelayed, kRewrites,
      "zero_optimization.offload_optimizer.delayed_update: answers are given by the weights of the step",
      "leave it out"},
 
@@ -236,6 +240,10 @@ constexpr Clash kClashes[] = {
      "leave it out (objective.type {objective.type})"},
     {kPerplexity, kNotSft, "evaluation.metric_for_best_model: the loss is no cross-entropy",
      "set it to loss (objective.type {objective.type})"},
+    {kSmoothing, kDynamic, "training.label_smoothing_factor: is of the cross-entropy",
+     "leave it out (objective.loss_type dft)"},
+    {kPerplexity, kDynamic, "evaluation.metric_for_best_model: the loss is no cross-entropy",
+     "set it to loss (objective.loss_type dft)"},
     {kNeftune, kCompares, "training.neftune_noise_alpha: answers are compared without noise",
      "leave it out (objective.type {objective.type})"},
     {kPredicts, kNoRightAnswer,
@@ -266,6 +274,16 @@ constexpr Clash kClashes[] = {
     {kTaughtFile, kEfficiency,
      "objective.teacher_file: is of whole examples that are known beforehand, not with data_efficiency",
      "leave one of them out, or name objective.teacher_model_name_or_path"},
+    {kRewrites, kStreaming, "objective.lmbda: prompts are known beforehand, not with data.streaming",
+     "set data.streaming=false"},
+    {kRewrites, kEfficiency, "objective.lmbda: answers that models give have no difficulty beforehand",
+     "leave data_efficiency out"},
+    {kRewrites, kPacking, "objective.lmbda: answers that models give are not packed",
+     "set data.packing=false"},
+    {kRewrites, kPadding, "objective.lmbda: answers that models give are not padded",
+     "set data.pad_to_max_length=false"},
+    {kRewrites, kTrainsOnInputs, "objective.lmbda: a prompt is what is not trained on",
+     "set data.train_on_inputs=false"},
     {kGivenAnswers, kEvaluates, "evaluation.eval_strategy: answers that are given have no evaluation",
      "set it to no (objective.type {objective.type})"},
     {kStepOfAnswers, kStreaming, "data.streaming: the answers of a step are weighed together",
@@ -284,6 +302,8 @@ constexpr Clash kClashes[] = {
 
     // Data
     {kHoldsOut, kEvalSets, "data.val_set_size: data.eval_datasets is set too"},
+    {kMixes, kStreaming, "data.stopping_strategy: the sizes of a stream are not known beforehand",
+     "leave it out, or set data.streaming=false"},
     {kHoldsOut, kStreaming, "data.val_set_size: nothing can be held out of a stream",
      "name data.eval_datasets, or set data.streaming to false"},
     {kRandomLtd, kStreaming, "data_efficiency.data_routing: not with data.streaming yet"},

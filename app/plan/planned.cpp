@@ -53,6 +53,13 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
       request.generation = {generation_shape_of(
           config, std::max<std::int64_t>(1, request.train[0].longest - config.objective.answer_length()),
           answers_of_rank(config))};
+    if (config.objective.rewrites()) {
+      const GenerationShape answers = generation_shape_of(
+          config, std::max<std::int64_t>(1, request.train[0].longest - config.objective.answer_length()),
+          answers_of_rank(config));
+      request.generation = {answers};
+      if (config.objective.needs().taught) request.taught = {answers};
+    }
     if (config.evaluation.eval_strategy != EvalStrategy::no)
       request.eval = {full(config.training.per_device_eval_batch_size)};
     if (config.objective.generates()) {

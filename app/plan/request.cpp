@@ -82,14 +82,22 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
     return r;
   }
   if (d.train)
-    r.train = largest_shapes(d.batches(), length_of(config.training, d.batches(), grid.data).epochs);
+    r.train = largest_shapes(d.own ? *d.train : d.batches(),
+                             length_of(config.training, d.batches(), grid.data).epochs);
+  if (d.own) {
+    const ObjectiveNeeds needs = config.objective.needs();
+    if (needs.own == 1 || needs.taught) r.train.clear();  // no answer is the data's
+    r.train.insert(r.train.begin(), d.own->largest());
+    if (needs.own > 0) r.generation = {generation_shape_of(config, *d.own)};
+    if (needs.taught) r.taught = {generation_shape_of(config, *d.own)};
+  }
   if (d.stream) r.train = {d.stream->largest()};
   if (d.eval) r.eval = largest_shapes(*d.eval, 1);
   if (has_tails(d.loaded.train) || has_tails(d.loaded.eval)) r.eval.push_back(largest_mixed(config));
   if (d.eval && config.evaluation.predict_with_generate)
-    r.generation = {
+    r.generation.push_back(
         AnswerTest(d.eval->data(), b.made.info, config.training.per_device_eval_batch_size, config.generation)
-            .shape()};
+            .shape());
   return r;
 }
 

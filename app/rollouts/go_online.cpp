@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "app/rollouts/on_policy.h"
 #include "app/rollouts/online.h"
 #include "app/rollouts/prompt.h"
 #include "app/rollouts/reward_command.h"
@@ -42,6 +43,16 @@ std::string name_of(const std::string& model) {
 }
 
 }  // namespace
+
+void go_on_policy(BuiltObjective& objective, const RunConfig& config, const BuiltModel& built,
+                  BuiltData& data) {
+  if (!data.own) return;
+  const auto tokenizer = tokenizer_of(config);
+  objective.objective = std::make_unique<OnPolicy>(std::move(objective.objective), *data.own,
+                                                   AnswerSampling{generation_shape_of(config, *data.own),
+                                                                  {sampling_of(config), {}},
+                                                                  ends_of(built, tokenizer.get())});
+}
 
 Online* go_online(BuiltObjective& objective, const RunConfig& config, const BuiltModel& built,
                   BuiltData& data) {

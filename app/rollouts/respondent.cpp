@@ -6,8 +6,6 @@
 
 #include "app/rollouts/sampling.h"
 #include "data/preference/batch.h"
-#include "engine/generate/generator.h"
-#include "engine/generate/ranks.h"
 #include "engine/ranks/together.h"
 #include "engine/train/objectives/rollouts.h"
 
@@ -30,7 +28,8 @@ const char* const kLengths[] = {"completions/mean_length",
 
 }  // namespace
 
-Respondent::Respondent(RespondentParts parts) : p_(std::move(parts)), chooser_(sampling_of(p_.config), {}) {
+Respondent::Respondent(RespondentParts parts)
+    : p_(std::move(parts)), sampling_{p_.shape, {sampling_of(p_.config), {}}, p_.end_tokens} {
   for (const auto& r : p_.rewards) names_.push_back(r->name());
   if (!p_.scorer.empty()) names_.push_back(p_.scorer);
 }
@@ -46,7 +45,6 @@ RewardedAnswers Respondent::give(const Pass& pass, const GeneratedAnswers& answe
   return given;
 }
 
-// Generates the answers. The chooser knows no end token, because an answer includes its end token.
 Respondent::Tokens Respondent::generate(const Pass& pass, const GeneratedAnswers& answers,
                                         std::int64_t generation) {
   const std::vector<std::int64_t> places = answers.places(generation);
@@ -57,28 +55,10 @@ Respondent::Tokens Respondent::generate(const Pass& pass, const GeneratedAnswers
     prompts.push_back(
         {.ids = {ids.begin(), ids.end()}, .max_new_tokens = answers.options().longest, .number = first + i});
   }
-  Ctx context = pass.context;
-  ParameterStore& store = *pass.policy.store;
-  Generator generator(context, store, *pass.policy.model, p_.shape, chooser_);
-  const std::vector<Prompt> own = own_prompts(prompts, store.communicator());
-  Tokens given(prompts.size());
-  std::int64_t begun = 0;
-  generator.run(
-      own,
-      [&](std::size_t i, std::int32_t token) {
-        std::vector<std::int32_t>& answer = given[own[i].number - first];
-        if (answer.empty() && begun_) begun_(++begun, std::ssize(own));
-        answer.push_back(token);
-        return !ended(answer);
-      },
-      asked_of_all(store));
-  share_answers(store.communicator(), given);
-  return given;
+  return answers_to(prompts, pass.context, pass.policy, sampling_, begun_);
 }
 
-bool Respondent::ended(const std::vector<std::int32_t>& answer) const {
-  return std::find(p_.end_tokens.begin(), p_.end_tokens.end(), answer.back()) != p_.end_tokens.end();
-}
+bool Respondent::ended(const std::vector<std::int32_t>& answer) const { return sampling_.ended(answer); }
 
 std::string Respondent::text(std::span<const std::int32_t> ids) const {
   return p_.tokenizer ? p_.tokenizer->decode(ids, true) : "";

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "app/rollouts/answers_to.h"
 #include "app/rollouts/reward.h"
 #include "data/preference/generated.h"
-#include "engine/generate/choose.h"
 #include "engine/layers/attention/kv_cache.h"
 #include "engine/train/objectives/objective.h"
 
@@ -53,8 +53,7 @@ class Respondent {
   Measures shares();
   // folder: for the files that rewards write. `warned` hears of what cannot be written.
   void log_to(const std::string& folder, Report& warned);
-  // Reports progress: `begun` of `of` answers of this rank.
-  using Progress = std::function<void(std::int64_t begun, std::int64_t of)>;
+  using Progress = BegunAnswers;
   void tell(Progress begun) { begun_ = std::move(begun); }
 
  private:
@@ -67,7 +66,7 @@ class Respondent {
                                        const std::vector<Json>& rows);
 
   RespondentParts p_;
-  TokenChooser chooser_;
+  AnswerSampling sampling_;
   std::vector<std::string> names_;
   Progress begun_;
   double generating_ = 0, rewarding_ = 0;

@@ -41,6 +41,14 @@ GenerationShape generation_shape_of(const RunConfig& config, const GeneratedAnsw
   return generation_shape_of(config, prompt, answers);
 }
 
+GenerationShape generation_shape_of(const RunConfig& config, const OwnAnswers& own) {
+  const std::int64_t at_once = std::min(config.generation.batch_size, answers_of_rank(config)),
+                     prompt = own.longest_prompt(), room = own.options().longest - prompt;
+  const Prompt longest{.ids = std::vector<std::int32_t>(static_cast<std::size_t>(prompt)),
+                       .max_new_tokens = std::min(own.options().answer, room)};
+  return generation_shape(std::vector<Prompt>(static_cast<std::size_t>(at_once), longest), at_once);
+}
+
 std::int64_t answers_of_rank(const RunConfig& config) {
   const TrainingConfig& t = config.training;
   return t.per_device_train_batch_size *

@@ -2,6 +2,7 @@
 #pragma once
 #include "app/config/config.h"
 #include "data/preference/generated.h"
+#include "data/preference/own_answers.h"
 #include "engine/generate/config.h"
 #include "engine/layers/attention/kv_cache.h"
 
@@ -16,6 +17,9 @@ GenerationShape generation_shape_of(const RunConfig&, std::int64_t prompt, std::
 // Returns the largest shape of training's and evaluations' generations; either may be null.
 GenerationShape generation_shape_of(const RunConfig&, const GeneratedAnswers* train,
                                     const GeneratedAnswers* eval);
+
+// Returns the shape of the answers of a step of examples that models answer.
+GenerationShape generation_shape_of(const RunConfig&, const OwnAnswers&);
 
 // Returns the number of a generation's answers that a rank generates.
 std::int64_t answers_of_rank(const RunConfig&);

@@ -3,6 +3,7 @@
 #include "app/plan/planned.h"
 #include "app/plan/request.h"
 #include "app/plan/ways_out.h"
+#include "app/rollouts/on_policy.h"
 #include "app/rollouts/online.h"
 #include "engine/ops/ops.h"
 
@@ -76,6 +77,7 @@ void Run::build(Screen& screen) {
   }
   if (objective.taught) require_taught(*objective.taught, data);
   online = go_online(objective, config, built, data);
+  go_on_policy(objective, config, built, data);
 }
 
 void Run::build_evaluation(Screen& screen) {

@@ -45,7 +45,7 @@ RunHeader header(Run& run) {
 Exit profile(const ProfileArgs& args) {
   const RunConfig config =
       only_steps(load_config(args.config, args.settings(), {.ranks = ranks_here(), .trains = true}));
-  if (config.objective.generates())
+  if (config.objective.generates() || config.objective.rewrites())
     throw UserError(Exit::config,
                     "objective: ft profile does not generate answers; logging.flops_profiler "
                     "profiles a step of ft train");

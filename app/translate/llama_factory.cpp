@@ -93,9 +93,12 @@ void choose_objective(const Given& given, Draft& draft) {
     throw UserError(Exit::config,
                     str("stage: ", printable(stage), " is none of pt, sft, rm, ppo, dpo and kto"));
   if (stage == "ppo" && given.has("pref_beta")) draft.map("pref_beta", "objective.kl_coef");
+  const bool dynamic = stage == "sft" && given.on("use_dft_loss");
+  if (dynamic) draft.set("objective.loss_type", Json::array({"dft"}));
   const bool compares = stage == "dpo" || stage == "kto" || stage == "ppo";
   for (Row& row : draft.rows)
-    if (row.to.starts_with("objective.") && row.flag != "stage" && !compares) {
+    if (row.to.starts_with("objective.") && row.flag != "stage" && !compares &&
+        !(dynamic && row.flag == "use_dft_loss")) {
       draft.erase(row.to);
       row.verdict = "no_effect";
       row.to.clear();

@@ -79,7 +79,7 @@ constexpr Flag kOwn[] = {
     {"ppo_score_norm", boolean, refused_on, "", kNoMethod},
     {"ppo_target", number, refused, "", "the weight of the KL stays: objective.kl_coef"},
     {"ppo_whiten_rewards", boolean, same, "objective.whiten_rewards", ""},
-    {"use_dft_loss", boolean, refused_on, "", kNoMethod},
+    {"use_dft_loss", boolean, own, "objective.loss_type", "dft"},
     {"use_asft_loss", boolean, refused_on, "", kNoMethod},
     {"asft_alpha", number, no_effect, "", "that is use_asft_loss's"},
     {"use_eaft_loss", boolean, refused_on, "", kNoMethod},

@@ -156,6 +156,12 @@ void choose_objective(Method method, const Given& given, Draft& draft) {
     draft.set("objective.loss_type", Json::array({"sigmoid", "sft"}));
     draft.set("objective.loss_weights", Json::array({1, given.at("rpo_alpha")}));
   }
+  if (method == Method::sft && given.has("loss_type")) {
+    if (given.text("loss_type") == "dft")
+      draft.set("objective.loss_type", Json::array({"dft"}));
+    else
+      draft.ignore("loss_type", "it is ft's own");
+  }
   if (given.has("scale_rewards")) {
     const std::string word = given.text("scale_rewards");
     const std::optional<Json> on = value_of(ValueKind::boolean, word);

@@ -78,7 +78,7 @@ constexpr Flag kSft[] = {
     {"eval_packing", boolean, no_effect, "", "evaluations give the same loss packed or not"},
     {"completion_only_loss", boolean, own, "data.train_on_inputs", "its opposite"},
     {"assistant_only_loss", boolean, own, "data.train_on_inputs", "its opposite, for conversations"},
-    {"loss_type", text, refused_but, "nll", "ft has no DFT"},
+    {"loss_type", text, own, "objective.loss_type", ""},
 };
 
 constexpr Flag kPairs[] = {
@@ -204,8 +204,8 @@ constexpr Flag kGrpo[] = {
     {"entropy_coef_max", number, no_effect, "", "that is use_adaptive_entropy's"},
     {"entropy_coef_delta", number, no_effect, "", "that is use_adaptive_entropy's"},
     {"entropy_target", number, no_effect, "", "that is use_adaptive_entropy's"},
-    {"sapo_temperature_neg", number, no_effect, "", kOtherLoss},
-    {"sapo_temperature_pos", number, no_effect, "", kOtherLoss},
+    {"sapo_temperature_neg", number, same, "objective.sapo_temperature_neg", ""},
+    {"sapo_temperature_pos", number, same, "objective.sapo_temperature_pos", ""},
     {"vespo_k_pos", number, no_effect, "", kOtherLoss},
     {"vespo_lambda_pos", number, no_effect, "", kOtherLoss},
     {"vespo_k_neg", number, no_effect, "", kOtherLoss},

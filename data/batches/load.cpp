@@ -68,26 +68,63 @@ ReadDatasets read_or_prepared(const DataConfig& config, const std::vector<Datase
   return data;
 }
 
-// Returns the samples that are not held out (`held` is sorted). Each occurs as often as its dataset's weight
-// says.
-std::vector<std::int64_t> weighted(const std::vector<DatasetConfig>& datasets,
-                                   const std::vector<std::int64_t>& bounds,
-                                   const std::vector<std::int64_t>& held, Random random) {
-  std::vector<std::int64_t> rows;
-  for (std::size_t d = 0; d < datasets.size(); ++d) {
-    std::vector<std::int64_t> own;
+// By dataset: its samples.
+using Samples = std::vector<std::vector<std::int64_t>>;
+
+// Returns the samples that are not held out (`held` is sorted).
+Samples trained_samples(const std::vector<std::int64_t>& bounds, const std::vector<std::int64_t>& held) {
+  Samples all(bounds.size() - 1);
+  for (std::size_t d = 0; d < all.size(); ++d)
     for (std::int64_t i = bounds[d]; i < bounds[d + 1]; ++i)
-      if (!std::binary_search(held.begin(), held.end(), i)) own.push_back(i);
-    const double whole = std::floor(datasets[d].weight);
+      if (!std::binary_search(held.begin(), held.end(), i)) all[d].push_back(i);
+  return all;
+}
+
+std::vector<double> weights_of(const std::vector<DatasetConfig>& datasets) {
+  std::vector<double> all;
+  for (const DatasetConfig& d : datasets) all.push_back(d.weight);
+  return all;
+}
+
+// Returns each sample as often as its dataset's weight says.
+std::vector<std::int64_t> weighted(const Samples& samples, const std::vector<double>& weights,
+                                   Random random) {
+  std::vector<std::int64_t> rows;
+  for (std::size_t d = 0; d < samples.size(); ++d) {
+    const std::vector<std::int64_t>& own = samples[d];
+    const double whole = std::floor(weights[d]);
     for (double copy = 0; copy < whole; ++copy) rows.insert(rows.end(), own.begin(), own.end());
     const auto count = static_cast<std::int64_t>(own.size());
     auto part = permutation(count, random.with(d));
-    part.resize(
-        static_cast<std::size_t>(std::llround((datasets[d].weight - whole) * static_cast<double>(count))));
+    part.resize(static_cast<std::size_t>(std::llround((weights[d] - whole) * static_cast<double>(count))));
     std::sort(part.begin(), part.end());
     for (const std::int64_t i : part) rows.push_back(own[static_cast<std::size_t>(i)]);
   }
   return rows;
+}
+
+// Returns how often an epoch has each dataset's samples, if datasets are mixed by shares: with sizes n and
+// shares p, an epoch has N p samples of a dataset, N is the least or the greatest n / p.
+std::vector<double> mixture(const DataConfig& config, const Samples& samples,
+                            std::vector<std::string>& notes) {
+  std::vector<double> shares = weights_of(config.datasets), lasts;
+  for (std::size_t d = 0; d < shares.size(); ++d) {
+    const auto size = static_cast<double>(samples[d].size());
+    if (size == 0)
+      throw UserError(Exit::input, str("data.datasets[", d, "]: no samples to mix with the others"));
+    if (config.mixture_temperature) shares[d] *= std::pow(size, 1 / *config.mixture_temperature);
+    lasts.push_back(size / shares[d]);
+  }
+  const auto [least, most] = std::ranges::minmax_element(lasts);
+  const double all = *config.stopping_strategy == StoppingStrategy::first_exhausted ? *least : *most;
+  std::vector<double> times;
+  for (std::size_t d = 0; d < shares.size(); ++d) {
+    times.push_back(all / lasts[d]);
+    const auto count = std::llround(times[d] * static_cast<double>(samples[d].size()));
+    notes.push_back(
+        str("data.datasets[", d, "]: an epoch has ", count, " samples of its ", samples[d].size()));
+  }
+  return times;
 }
 
 std::vector<std::int64_t> choose_held_out(double size, std::int64_t samples, Random random) {
@@ -125,6 +162,12 @@ void refuse_foreign(const DataConfig& c, bool seq2seq) {
 
 void check_data(const DataConfig& config, const LoadContext& context) {
   if (config.datasets.empty()) throw UserError(Exit::config, "data.datasets: nothing to train on");
+  for (const auto& [given, name] : {std::pair{config.stopping_strategy.has_value(), "stopping_strategy"},
+                                    std::pair{config.mixture_temperature.has_value(), "mixture_temperature"}})
+    if (given && config.datasets.size() < 2)
+      throw UserError(Exit::config, str("data.", name, ": has no effect on a single data set"));
+  if (config.mixture_temperature && !config.stopping_strategy)
+    throw UserError(Exit::config, "data.mixture_temperature: has no effect without data.stopping_strategy");
   refuse_foreign(config, context.seq2seq.has_value());
 }
 
@@ -156,8 +199,10 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
     const ReadDatasets read =
         read_or_prepared(config, config.eval_datasets, "data.eval_datasets", context, out.notes);
     out.eval_counts = read.counts;
-    out.eval = finish(read, weighted(config.eval_datasets, read.bounds, {}, random.with("weight")),
-                      config.eval_datasets[0], "evaluation");
+    out.eval = finish(
+        read,
+        weighted(trained_samples(read.bounds, {}), weights_of(config.eval_datasets), random.with("weight")),
+        config.eval_datasets[0], "evaluation");
     if (part == LoadPart::eval) return out;
   }
   if (config.streaming) {  // the rows are read during training
@@ -168,8 +213,10 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
   const ReadDatasets read = read_or_prepared(config, config.datasets, "data.datasets", context, out.notes);
   out.train_counts = read.counts;
   const auto held = choose_held_out(config.val_set_size, read.store->size(), random.with("held out"));
-  out.train = finish(read, weighted(config.datasets, read.bounds, held, random.with("weight")),
-                     config.datasets[0], "training");
+  const Samples samples = trained_samples(read.bounds, held);
+  const std::vector<double> weights =
+      config.stopping_strategy ? mixture(config, samples, out.notes) : weights_of(config.datasets);
+  out.train = finish(read, weighted(samples, weights, random.with("weight")), config.datasets[0], "training");
   if (!held.empty()) {
     out.eval = Dataset(read.store, held);
     if (out.eval.targets() == 0 && out.eval.kind() != RowKind::prompt)

@@ -131,6 +131,7 @@ void Head::compute(Ctx& c, Tensor d, Tensor x, const Targets& t, const CrossEntr
                       .targets = k.targets,
                       .scale = k.scale,
                       .smoothing = loss.smoothing,
+                      .dynamic = loss.dynamic,
                       .gradient = k.gradient,
                       .cap = k.cap});
   });

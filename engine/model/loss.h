@@ -9,9 +9,10 @@ namespace ft {
 
 // The cross-entropy of the targets.
 struct CrossEntropy {
-  Tensor sum;           // (1) f64, += the losses of all targets
-  float scale = 1;      // factor of the gradients
-  float smoothing = 0;  // of the labels, in [0, 1]
+  Tensor sum;            // (1) f64, += the losses of all targets
+  float scale = 1;       // factor of the gradients
+  float smoothing = 0;   // of the labels, in [0, 1]
+  bool dynamic = false;  // times the target's probability, see op::CrossEntropy
 };
 
 // A loss of each target that is a function of its logits alone.

@@ -23,7 +23,8 @@ struct LogitSums {
 };
 
 // loss = -log softmax(logits)[target] by row, or with label smoothing e the cross entropy with (1 - e) onehot
-// + e / V. With `gradient` the logits are replaced by scale times the loss's gradient; with weights, each row
+// + e / V. dynamic: times the target's probability, which has no gradient (dynamic fine-tuning, Wu et al.
+// 2025). With `gradient` the logits are replaced by scale times the loss's gradient; with weights, each row
 // by its weight too. If the logits are capped, it is the gradient with respect to SoftCap's input.
 struct CrossEntropy {
   static constexpr const char* kName = "cross_entropy";
@@ -31,7 +32,8 @@ struct CrossEntropy {
   InOut logits;  // (rows, V)
   In targets;    // (rows) i32
   float scale = 1;
-  float smoothing = 0;  // e, in [0, 1]
+  float smoothing = 0;   // e, in [0, 1]
+  bool dynamic = false;  // see math::dynamic_weight
   bool gradient = false;
   float cap = 0;          // of the logits; 0: none
   In weights = Tensor{};  // (rows) f32; empty: all are 1

@@ -182,5 +182,8 @@ FT_HD inline V smoothed_loss(V lse, V target_logit, V mean_logit, V e) {
   return lse - target_logit + e * (target_logit - mean_logit);
 }
 
+// Weight of a target's loss in dynamic fine-tuning: its probability.
+FT_HD inline double dynamic_weight(double lse, double target_logit) { return ::exp(target_logit - lse); }
+
 }  // namespace math
 }  // namespace ft

@@ -107,7 +107,7 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
     for (int i = 1; i < p.grid->shape.chunks; ++i) others.push_back(endless(ops));
     c.in_flight = others;
     c.again = &again;
-    run_stage({*p.policy.model->stages(), *p.policy.store, c, CrossEntropy{loss}, 1,
+    run_stage({*p.policy.model->stages(), *p.policy.store, c, p.objective.stage_loss(loss, 1), 1,
                [&](std::int64_t, Ctx&) { return batch; }});
     peaks.flight = std::max(peaks.flight, saved.peak());
     for (const Arena& a : others) peaks.flight = std::max(peaks.flight, a.peak());

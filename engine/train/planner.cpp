@@ -314,6 +314,9 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   for (const BatchShape& s : r.scored) run_scoring({r.scorer, &*scorer}, null, r.dtype, s, peaks);
   for (const BatchShape& s : r.valued) run_valuing(passes, null, s, peaks);
   for (const GenerationShape& s : r.generation) run_generation(passes, null, s, peaks);
+  Passes of_teacher = passes;
+  of_teacher.policy = passes.reference;
+  for (const GenerationShape& s : r.taught) run_generation(of_teacher, null, s, peaks);
   count_traffic(plan, passes, null, r, peaks);
   plan.transient = store.transient();
   plan.inputs = inputs.peak;

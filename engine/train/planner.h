@@ -36,10 +36,10 @@ struct PlanRequest {
   bool adapter = false;                          // an adapter is trained, not the model
   bool saves_beside = false;                     // checkpoints are written beside training (saving.h)
   Device device;
-  std::int64_t workspace = 0;           // bytes of the device's Ops
-  std::int64_t driver = 0;              // bytes that the device's driver will use
-  std::vector<BatchShape> train, eval;  // largest shapes: no batch of the run needs more memory
-  std::vector<GenerationShape> generation;
+  std::int64_t workspace = 0;                       // bytes of the device's Ops
+  std::int64_t driver = 0;                          // bytes that the device's driver will use
+  std::vector<BatchShape> train, eval;              // largest shapes: no batch of the run needs more memory
+  std::vector<GenerationShape> generation, taught;  // by the model; by the reference, which is a teacher
   Costs costs = Costs::all;
   Model* whole = nullptr;          // the complete model if ranks share it; its FLOPs are counted
   Objective* objective = nullptr;  // null: the cross-entropy of every target

@@ -161,8 +161,7 @@ double Trainer::accumulate(Ctx& c, const Step& s) {
     return i < s.end ? p_.data.batch(s.epoch, i) : idle_batch();
   };
   if (c.pipeline()) {
-    const auto smoothing = static_cast<float>(config_.training.label_smoothing_factor);
-    run_stage({*p_.model.stages(), p_.store, c, CrossEntropy{loss, scale, smoothing}, rounds, take});
+    run_stage({*p_.model.stages(), p_.store, c, objective_.stage_loss(loss, scale), rounds, take});
     p_.store.reduction().add_up_ends();
   } else {
     for (std::int64_t i = 0; i < rounds; ++i) {

@@ -84,10 +84,13 @@ void row_of(const op::CrossEntropy& op, const View& logits, i64 row) {
   const float classes = static_cast<float>(op.sums.data ? op.classes : n),
               mean = e == 0 ? 0 : s.sum / classes;
   const double lse = double{s.top} + __builtin_log(double{s.total});
-  data_of<float>(op.loss)[row] = static_cast<float>(math::smoothed_loss<double>(lse, s.logit, mean, e));
+  const double weight = op.dynamic ? math::dynamic_weight(lse, s.logit) : 1;
+  data_of<float>(op.loss)[row] =
+      static_cast<float>(weight * math::smoothed_loss<double>(lse, s.logit, mean, e));
   if (!op.gradient) return;
   // scale (softmax - (1 - e) onehot - e / V)
-  const float scale = op.weights.data ? op.scale * data_of<const float>(op.weights)[row] : op.scale;
+  const float scale = (op.weights.data ? op.scale * data_of<const float>(op.weights)[row] : op.scale) *
+                      static_cast<float>(weight);
   const float factor = scale / s.total, even = scale * e / classes;
   const bool here = 0 <= target && target < n;
   const float at_target = __builtin_expf(s.logit - s.top) * factor - even - scale * (1 - e);

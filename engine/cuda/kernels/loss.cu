@@ -20,7 +20,7 @@ struct Call {
   const std::int32_t* targets;
   const float* weights;  // null: all are 1
   float scale, smoothing, cap;
-  bool gradient;
+  bool dynamic, gradient;
   const float* sums;  // (parts, rows, 4); null: the logits are all the columns
   i64 parts, rows, first, classes;
   std::int32_t* wrong;
@@ -87,8 +87,9 @@ template <class T, bool kCapped>
 struct Slopes {
   float base, factor, even, hit, cap;
   i64 target;
-  __device__ Slopes(const Call<T>& c, i64 row, const Softmax& s, i64 of) : cap(c.cap), target(of) {
-    const float scale = c.weights ? c.scale * c.weights[row] : c.scale;
+  __device__ Slopes(const Call<T>& c, i64 row, const Softmax& s, i64 of, float weight)
+      : cap(c.cap), target(of) {
+    const float scale = (c.weights ? c.scale * c.weights[row] : c.scale) * weight;
     base = base_of(s.top);
     factor = scale / s.total;
     even = scale * c.smoothing / static_cast<float>(c.classes);
@@ -118,12 +119,13 @@ __global__ void __launch_bounds__(kRowThreads, 2) cross_entropy_row(Call<T> c) {
   Row kept;
   // Every thread reads the target's logit before it passes the barriers of the pass.
   const Softmax s = c.sums ? merged(c, row, logit) : sweep(kept, p, c.cols, e != 0);
-  if (threadIdx.x == 0) {
-    const double lse = static_cast<double>(s.top) + log(static_cast<double>(s.total));
-    c.loss[row] = static_cast<float>(math::smoothed_loss<double>(lse, logit, s.sum / n, e));
-  }
+  double lse = 0, weight = 1;
+  if (threadIdx.x == 0 || c.dynamic) lse = static_cast<double>(s.top) + log(static_cast<double>(s.total));
+  if (c.dynamic) weight = math::dynamic_weight(lse, logit);
+  if (threadIdx.x == 0)
+    c.loss[row] = static_cast<float>(weight * math::smoothed_loss<double>(lse, logit, s.sum / n, e));
   if (!c.gradient) return;
-  const Slopes<T, kCapped> slopes(c, row, s, target);
+  const Slopes<T, kCapped> slopes(c, row, s, target, static_cast<float>(weight));
   const bool there = !c.sums && Row::stretch() >= c.cols;
   for (i64 first = 0; first < c.cols; first += Row::stretch()) {
     if (!there) kept.load(p, first, c.cols);
@@ -188,6 +190,7 @@ void compute(const op::CrossEntropy& op, const Queue& queue) {
                        op.scale,
                        op.smoothing,
                        op.cap,
+                       op.dynamic,
                        op.gradient,
                        data_of<const float>(op.sums),
                        sums.rows / logits.rows,

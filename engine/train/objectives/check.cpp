@@ -74,6 +74,11 @@ std::vector<NamedFile> files_of(const ObjectiveConfig& c) {
   return std::move(lister.all);
 }
 
+void check_group(const GroupSettings& c, const Refuse& refuse) {
+  if (c.num_generations == 1)
+    refuse("objective.num_generations: must be at least 2, it is 1: answers to one prompt are compared");
+}
+
 void check_scale(const BetaSetting& c, const Refuse& refuse) {
   if (c.beta == 0) refuse("objective.beta: must be above 0, it is 0");
 }

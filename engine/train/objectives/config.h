@@ -17,6 +17,7 @@
 #include "engine/train/objectives/kind.h"
 #include "engine/train/objectives/kto.h"
 #include "engine/train/objectives/ppo.h"
+#include "engine/train/objectives/reinforce.h"
 #include "engine/train/objectives/reward.h"
 #include "engine/train/objectives/rloo.h"
 #include "engine/train/objectives/shared_settings.h"
@@ -33,8 +34,8 @@ using ObjectiveSettings =
     JoinedSettings<LossSettings, LossWeights, BetaSetting, LabelSmoothingSetting, DpoSettings,
                    ReferenceSetting, KtoSettings, CpoSettings, AlphaSetting, SimpoSettings,
                    RewardModelSettings, DistillSettings, TemperatureSetting, GroupSettings, ClipSettings,
-                   GrpoSettings, RlooSettings, AnswerRewards, AnswerGeneration, PpoSettings, ClassifySettings,
-                   EmbedSettings>;
+                   GrpoSettings, RlooSettings, ReinforceSettings, AnswerRewards, AnswerGeneration,
+                   PpoSettings, ClassifySettings, EmbedSettings>;
 
 struct ObjectiveConfig : ObjectiveSettings {
   Chosen<ObjectiveKind> type = &objectives::kSft;
@@ -46,6 +47,8 @@ struct ObjectiveConfig : ObjectiveSettings {
   // Returns true if the data holds other rows than examples, such as answers to compare.
   bool compares() const { return type->rows != ObjectiveRows::examples; }
   bool generates() const { return needs().generates; }
+  // Returns true if models give answers in place of the examples'.
+  bool rewrites() const { return needs().own > 0 || needs().taught; }
   // Returns true if the data holds texts to classify or to embed, and no answers.
   bool reads_texts() const {
     return type->rows == ObjectiveRows::classified || type->rows == ObjectiveRows::texts;

@@ -3,6 +3,7 @@
 // (Hinton et al. 2015).
 #include <algorithm>
 
+#include "engine/core/error.h"
 #include "engine/ops/ops.h"
 #include "engine/train/objectives/list.h"
 #include "engine/train/objectives/objective.h"
@@ -84,7 +85,29 @@ class Distill final : public Objective {
   op::Divergence with_{.loss = Tensor{}, .logits = Tensor{}, .teacher = Tensor{}, .targets = Tensor{}};
 };
 
+// Throws for settings of answers that models give if there are none.
+void check_answers(const ObjectiveConfig& c, const Refuse& refuse) {
+  if (c.num_iterations) refuse("objective.num_iterations: distill has answers given anew at each step");
+  if (c.steps_per_generation)
+    refuse("objective.steps_per_generation: distill has answers given anew at each step");
+  const bool own = c.lmbda.value_or(0) > 0, taught = c.seq_kd.value_or(false);
+  if (taught && c.lmbda.value_or(0) == 1) refuse("objective.seq_kd: has no effect with objective.lmbda=1");
+  if ((own || taught) && c.teacher_file)
+    refuse(
+        "objective.teacher_file: it knows only the data's answers, and objective.lmbda or seq_kd has others; "
+        "name "
+        "objective.teacher_model_name_or_path");
+  if (own || taught) return;
+  for (const auto& [given, name] :
+       {std::pair{c.max_completion_length.has_value(), "max_completion_length"},
+        std::pair{c.top_k.has_value(), "top_k"}, std::pair{c.top_p.has_value(), "top_p"},
+        std::pair{c.min_p.has_value(), "min_p"},
+        std::pair{c.repetition_penalty.has_value(), "repetition_penalty"}})
+    if (given) refuse(str("objective.", name, ": has no effect without objective.lmbda or objective.seq_kd"));
+}
+
 void check_distill(const ObjectiveConfig& c, const Refuse& refuse) {
+  check_answers(c, refuse);
   if (!c.teacher_model_name_or_path && !c.teacher_file)
     refuse(
         "objective.teacher_model_name_or_path: objective.type distill learns from a teacher; name its "
@@ -100,7 +123,9 @@ void check_distill(const ObjectiveConfig& c, const Refuse& refuse) {
     refuse("objective.alpha: of distill is between 0 and 1");
 }
 
-ObjectiveNeeds needs_of_distill(const ObjectiveConfig&) { return {.teacher = true}; }
+ObjectiveNeeds needs_of_distill(const ObjectiveConfig& c) {
+  return {.teacher = true, .own = c.lmbda.value_or(0), .taught = c.seq_kd.value_or(false)};
+}
 
 std::unique_ptr<Objective> make_distill(const ObjectiveConfig& c, const ObjectiveParts& parts) {
   return std::make_unique<Distill>(c, parts.taught);
@@ -112,7 +137,8 @@ const ObjectiveKind objectives::kDistill{
     .name = "distill",
     .rate = {2e-5, 2e-4, &schedules::kCosine},
     .encoder_decoder = true,
-    .settings = settings_of<LossSettings, BetaSetting, AlphaSetting, DistillSettings, TemperatureSetting>,
+    .settings = settings_of<LossSettings, BetaSetting, AlphaSetting, DistillSettings, TemperatureSetting,
+                            AnswerGeneration>,
     .losses = loss_words<DistillLoss>,
     .check = check_distill,
     .needs = needs_of_distill,

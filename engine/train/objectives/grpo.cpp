@@ -1,5 +1,6 @@
 // Group relative policy optimization (Shao et al. 2024) and its variants: DAPO (Yu et al. 2025), Dr. GRPO
-// (Liu et al. 2025), GSPO (Zheng et al. 2025). As TRL's GRPOTrainer, for given answers.
+// (Liu et al. 2025), GSPO (Zheng et al. 2025), CISPO (MiniMax 2025), SAPO (Gao et al. 2025). As TRL's
+// GRPOTrainer, for given answers.
 #include <algorithm>
 #include <limits>
 
@@ -14,11 +15,21 @@
 namespace ft {
 namespace {
 
-enum class GrpoLoss : std::uint8_t { dapo, grpo, bnpo, dr_grpo };
+enum class GrpoLoss : std::uint8_t { dapo, grpo, bnpo, dr_grpo, cispo, sapo };
 constexpr auto words(GrpoLoss) {
   using enum GrpoLoss;
-  return to_words<GrpoLoss>({{dapo, "dapo"}, {grpo, "grpo"}, {bnpo, "bnpo"}, {dr_grpo, "dr_grpo"}});
+  return to_words<GrpoLoss>({{dapo, "dapo"},
+                             {grpo, "grpo"},
+                             {bnpo, "bnpo"},
+                             {dr_grpo, "dr_grpo"},
+                             {cispo, "cispo"},
+                             {sapo, "sapo"}});
 }
+
+// A token's loss without the KL, and its derivatives by the ratio and by log p.
+struct Surrogate {
+  double loss, by_ratio, by_logp = 0;
+};
 
 class Grpo : public Judge {
  public:
@@ -27,20 +38,28 @@ class Grpo : public Judge {
         beta_(c.beta.value_or(0)),
         low_(c.low()),
         high_(c.high()),
+        cap_(c.epsilon_high.value_or(0.2)),
         most_(c.delta.value_or(std::numeric_limits<double>::infinity())),
+        steep_(c.sapo_temperature_pos.value_or(1)),
+        steep_below_(c.sapo_temperature_neg.value_or(1.05)),
         temperature_(c.temperature.value_or(1)),
         length_(static_cast<double>(c.answer_length())),
         sequences_(c.importance_sampling_level == SamplingLevel::sequence),
         corrects_(c.use_bias_correction_kl.value_or(true)) {}
 
   std::vector<std::string> columns() const override {
-    return {"kl",     "entropy",    "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean",
-            "reward", "reward_std", "frac_reward_zero_std"};
+    std::vector<std::string> all{"kl", "entropy"};
+    if (loss_ == GrpoLoss::cispo)
+      all.emplace_back("cispo_clip_ratio");
+    else if (loss_ != GrpoLoss::sapo)
+      all.insert(all.end(), {"clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean"});
+    all.insert(all.end(), {"reward", "reward_std", "frac_reward_zero_std"});
+    return all;
   }
   bool needs_reference() const override { return beta_ > 0; }
   bool needs_statistics() const override { return true; }
   bool needs_old() const override { return true; }
-  bool counts_targets() const override { return loss_ == GrpoLoss::dapo; }
+  bool counts_targets() const override { return loss_ == GrpoLoss::dapo || loss_ == GrpoLoss::cispo; }
   double temperature() const override { return temperature_; }
   // Returns log p of every target, because the KL is computed for each token.
   std::vector<double> reference(const Answers& a) const override { return a.logps(); }
@@ -52,8 +71,11 @@ class Grpo : public Judge {
     for (std::size_t s = 0; s < a.count(); ++s) add_sequence(a, s, targets, v, sums);
     const double rows = sequences_ ? static_cast<double>(a.count()) : std::max(1.0, targets);
     const double each = std::max(1.0, targets);
-    v.columns = {beta_ > 0 ? sums.kl / each : kNone, sums.entropy / each, sums.low / rows, sums.high / rows,
-                 (sums.low + sums.high) / rows};
+    v.columns = {beta_ > 0 ? sums.kl / each : kNone, sums.entropy / each};
+    if (loss_ == GrpoLoss::cispo)
+      v.columns.push_back(sums.high / rows);
+    else if (loss_ != GrpoLoss::sapo)
+      v.columns.insert(v.columns.end(), {sums.low / rows, sums.high / rows, (sums.low + sums.high) / rows});
     for (std::size_t i = 0; i < 3; ++i)
       v.columns.push_back(a.rows.figures.empty() ? kNone : a.rows.figures[i]);
     return v;
@@ -67,9 +89,32 @@ class Grpo : public Judge {
 
   // Returns a token's weight in the loss, which is the sum over the batch's rows.
   double weight(const Answers& a, double tokens, double targets) const {
-    if (loss_ == GrpoLoss::grpo) return 1 / tokens;
+    if (loss_ == GrpoLoss::grpo || loss_ == GrpoLoss::sapo) return 1 / tokens;
     if (loss_ == GrpoLoss::bnpo) return static_cast<double>(a.count()) / targets;
     return loss_ == GrpoLoss::dr_grpo ? 1 / length_ : 1;
+  }
+
+  // With s = sigmoid(t (ratio - 1)), t by the sign of the advantage A: cispo -min(ratio, cap) A log p, whose
+  // factor has no gradient; sapo -4 s A / t; the others -min(min(ratio, delta) A, clamp(ratio) A).
+  Surrogate surrogate(double ratio, double advantage, double logp) const {
+    if (loss_ == GrpoLoss::cispo) {
+      const double factor = -std::min(ratio, cap_) * advantage;
+      return {factor * logp, 0, factor};
+    }
+    if (loss_ == GrpoLoss::sapo) {
+      const double t = advantage > 0 ? steep_ : steep_below_, s = sigmoid(t * (ratio - 1));
+      return {-4 * s / t * advantage, -4 * s * (1 - s) * advantage};
+    }
+    const double plain = std::min(ratio, most_) * advantage,
+                 clipped = std::clamp(ratio, low_, high_) * advantage;
+    const bool moves = plain < clipped ? ratio <= most_ : low_ <= ratio && ratio <= high_;
+    return {-std::min(plain, clipped), moves ? -advantage : 0};
+  }
+
+  void count_clipped(double ratio, double advantage, double share, Sums& sums) const {
+    const double high = loss_ == GrpoLoss::cispo ? cap_ : high_;
+    sums.low += ratio < low_ && advantage < 0 ? share : 0;
+    sums.high += std::min(ratio, most_) > high && advantage > 0 ? share : 0;
   }
 
   void add_sequence(const Answers& a, std::size_t s, double targets, Verdict& v, Sums& sums) const {
@@ -82,10 +127,9 @@ class Grpo : public Judge {
     double shared = 0;  // d loss / d mean
     for (std::size_t t = r.begin; t < r.end; ++t) {
       const double ratio = std::exp(sequences_ ? mean : a.logp(t) - a.old[t]);
-      const double plain = std::min(ratio, most_) * advantage,
-                   clipped = std::clamp(ratio, low_, high_) * advantage;
-      const bool moves = plain < clipped ? ratio <= most_ : low_ <= ratio && ratio <= high_;
-      double loss = -std::min(plain, clipped), by_ratio = moves ? -advantage : 0;
+      const Surrogate of = surrogate(ratio, advantage, a.logp(t));
+      double loss = of.loss, by_ratio = of.by_ratio;
+      v.slopes[t] += each * of.by_logp;
       if (beta_ > 0) {
         const double ahead = a.reference[t] - a.logp(t), kl = std::exp(ahead) - ahead - 1;
         const double scale = corrects_ ? ratio : 1;
@@ -97,15 +141,13 @@ class Grpo : public Judge {
       v.loss += each * loss;
       (sequences_ ? shared : v.slopes[t]) += each * by_ratio * ratio;
       sums.entropy += a.statistic(t, 0);
-      const double share = sequences_ ? 1 / tokens : 1;
-      sums.low += ratio < low_ && advantage < 0 ? share : 0;
-      sums.high += std::min(ratio, most_) > high_ && advantage > 0 ? share : 0;
+      count_clipped(ratio, advantage, sequences_ ? 1 / tokens : 1, sums);
     }
     if (sequences_) v.add_slope(r, shared / tokens);
   }
 
   GrpoLoss loss_;
-  double beta_, low_, high_, most_, temperature_, length_;
+  double beta_, low_, high_, cap_, most_, steep_, steep_below_, temperature_, length_;
   bool sequences_, corrects_;
 };
 
@@ -150,7 +192,24 @@ void check_given(const ObjectiveConfig& c, const Refuse& refuse) {
     refuse("objective.max_completion_length: has no effect without objective.loss_type=dr_grpo");
 }
 
+// Throws for settings that the loss type does not read.
+void check_loss(const ObjectiveConfig& c, const Refuse& refuse) {
+  const GrpoLoss loss = losses_of<GrpoLoss>(c)[0];
+  const bool sapo = loss == GrpoLoss::sapo, cispo = loss == GrpoLoss::cispo;
+  for (const auto& [given, name] : {std::pair{c.sapo_temperature_pos.has_value(), "sapo_temperature_pos"},
+                                    std::pair{c.sapo_temperature_neg.has_value(), "sapo_temperature_neg"}})
+    if (given && !sapo) refuse(str("objective.", name, ": has no effect without objective.loss_type=sapo"));
+  if (cispo && c.epsilon)
+    refuse("objective.epsilon: cispo bounds ratios above only; set objective.epsilon_high");
+  for (const auto& [given, name] :
+       {std::pair{sapo && c.epsilon, "epsilon"}, std::pair{sapo && c.epsilon_high, "epsilon_high"},
+        std::pair{(sapo || cispo) && c.delta, "delta"}})
+    if (given)
+      refuse(str("objective.", name, ": has no effect with objective.loss_type=", sapo ? "sapo" : "cispo"));
+}
+
 void check_grpo(const ObjectiveConfig& c, const Refuse& refuse) {
+  check_loss(c, refuse);
   const bool kl = c.beta.value_or(0) > 0;
   if (!kl && c.ref_model_name_or_path)
     refuse("objective.ref_model_name_or_path: has no effect without objective.beta");
@@ -158,6 +217,7 @@ void check_grpo(const ObjectiveConfig& c, const Refuse& refuse) {
     refuse("objective.use_bias_correction_kl: has no effect without objective.beta");
   check_rewards(c, refuse);
   if (c.rewards() == 0) check_given(c, refuse);
+  check_group(c, refuse);
   if (c.epsilon.value_or(0.2) > 1) refuse("objective.epsilon: is at most 1");
 }
 

@@ -45,6 +45,8 @@ struct ObjectiveNeeds {
   bool generates = false;                  // the policy answers prompts, and its answers are rewarded
   std::int64_t group = 1, group_eval = 1;  // answers to one prompt in training and in evaluations
   ScaleRewards scale = ScaleRewards::none;  // of the rewards of given answers
+  double own = 0;       // share of the micro-batches of examples whose answers the policy gives
+  bool taught = false;  // the teacher gives the answers of the others
 };
 
 // Arguments of ObjectiveKind::make that are not settings of the objective.

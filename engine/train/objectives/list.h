@@ -6,10 +6,10 @@
 
 namespace ft::objectives {
 
-extern const ObjectiveKind kSft, kDpo, kKto, kOrpo, kCpo, kSimpo, kReward, kDistill, kGrpo, kRloo, kPpo,
-    kClassify, kEmbed;
+extern const ObjectiveKind kSft, kDpo, kKto, kOrpo, kCpo, kSimpo, kReward, kDistill, kGrpo, kRloo, kReinforce,
+    kPpo, kClassify, kEmbed;
 
-inline constexpr std::array kObjectives{&kSft,     &kDpo,  &kKto,  &kOrpo, &kCpo,      &kSimpo, &kReward,
-                                        &kDistill, &kGrpo, &kRloo, &kPpo,  &kClassify, &kEmbed};
+inline constexpr std::array kObjectives{&kSft,     &kDpo,  &kKto,  &kOrpo,      &kCpo, &kSimpo,    &kReward,
+                                        &kDistill, &kGrpo, &kRloo, &kReinforce, &kPpo, &kClassify, &kEmbed};
 
 }  // namespace ft::objectives

@@ -75,6 +75,10 @@ class Objective {
   virtual std::int64_t count(const BatchShape&) const = 0;
   // Returns a batch's weight in the mean that is an evaluation's loss.
   virtual std::int64_t count_evaluated(const BatchShape& s) const { return count(s); }
+  // Returns the loss that the last stage of a pipeline computes, which is a function of the logits.
+  virtual Loss stage_loss(Tensor /*sum*/, float /*scale*/) const {
+    throw InternalError("stage_loss: not of this objective");
+  }
   // Adds the sum of the batch's losses to loss (1) f64; in an evaluation only those that count_evaluated()
   // counts.
   virtual void forward(const Pass&, const Batch&, Tensor loss) = 0;

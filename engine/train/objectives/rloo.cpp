@@ -104,14 +104,6 @@ class LeaveOneOut final : public Valuation {
     }
     return rewards;
   }
-  static double kl_of_token(std::span<const Trajectory> all) {
-    double sum = 0, tokens = 0;
-    for (const Trajectory& t : all) {
-      sum += t.kl();
-      tokens += static_cast<double>(t.logps.size());
-    }
-    return sum / std::max(1.0, tokens);
-  }
 
   double beta_;
   std::vector<double> range_;
@@ -123,9 +115,8 @@ void check_rloo(const ObjectiveConfig& c, const Refuse& refuse) {
   if (c.beta == 0 && c.ref_model_name_or_path)
     refuse("objective.ref_model_name_or_path: has no effect with objective.beta=0");
   if (c.epsilon.value_or(0) > 1) refuse("objective.epsilon: is at most 1");
-  const std::vector<double>& range = c.reward_clip_range;
-  if (!range.empty() && (range.size() != 2 || range[0] >= range[1]))
-    refuse("objective.reward_clip_range: is two numbers, the least and the most, such as [-1, 1]");
+  check_clip_range(c, refuse);
+  check_group(c, refuse);
   check_rewards(c, refuse);
 }
 
@@ -144,6 +135,12 @@ std::unique_ptr<const Valuation> value_by_leaving_one_out(const ObjectiveConfig&
 }
 
 }  // namespace
+
+void check_clip_range(const RlooSettings& c, const Refuse& refuse) {
+  const std::vector<double>& range = c.reward_clip_range;
+  if (!range.empty() && (range.size() != 2 || range[0] >= range[1]))
+    refuse("objective.reward_clip_range: is two numbers, the least and the most, such as [-1, 1]");
+}
 
 std::vector<double> leave_one_out(const std::vector<double>& rewards, std::int64_t group) {
   const auto n = static_cast<std::size_t>(group);

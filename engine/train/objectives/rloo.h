@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/core/rules.h"
+#include "engine/train/objectives/kind.h"
 
 namespace ft {
 
@@ -16,11 +17,16 @@ struct RlooSettings {
 
   void fields(auto& f) {
     f("normalize_advantages", normalize_advantages,
-      "rloo: bring the advantages of a generation to mean 0 and deviation 1; null: false.");
+      "rloo, reinforce++: bring the advantages of a generation to mean 0 and deviation 1; null: false, "
+      "of reinforce++ true.");
     f("reward_clip_range", reward_clip_range,
-      "rloo: rewards of answers are cut to this range, [least, most]; null: they are not.", or_null());
+      "rloo, reinforce++: rewards of answers are cut to this range, [least, most]; null: they are not.",
+      or_null());
   }
 };
+
+// Throws if reward_clip_range is no range.
+void check_clip_range(const RlooSettings&, const Refuse&);
 
 // Returns each reward less the mean of the other rewards of its group. NaN: no reward, or no other.
 std::vector<double> leave_one_out(const std::vector<double>& rewards, std::int64_t group);

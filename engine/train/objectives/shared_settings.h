@@ -19,8 +19,7 @@ struct LossSettings {
       "dpo: one or several of sigmoid (the default), hinge, ipo, robust, exo_pair, nca_pair, bco_pair, "
       "sppo_hard, aot, aot_unpaired, apo_zero, apo_down, discopop, sigmoid_norm and sft, which are added up; "
       "kto: kto or apo_zero_unpaired; cpo: sigmoid, hinge, ipo, simpo or alphapo; distill: jsd or kd; grpo: "
-      "dapo "
-      "(the default), grpo, bnpo or dr_grpo.",
+      "dapo (the default), grpo, bnpo, dr_grpo, cispo or sapo; sft: nll (the default) or dft.",
       or_one(), or_null(), [](Rules& r) { r.choices = all_losses(); });
   }
 };
@@ -33,6 +32,7 @@ struct BetaSetting {
       "How far the policy may leave the reference, or the scale of log-probabilities; null: 0.1. grpo: "
       "weight of "
       "the KL to the reference; null: 0, none. rloo: weight of the KL in an answer's reward; null: 0.05. "
+      "reinforce++: weight of the KL in each token's reward; null: 0.01. "
       "distill: between forward KL (0) and reverse KL (1); null: 0.5.",
       at_least(0));
   }
@@ -55,7 +55,8 @@ struct ReferenceSetting {
 
   void fields(auto& f) {
     f("ref_model_name_or_path", ref_model_name_or_path,
-      "dpo, kto, grpo, rloo, ppo: folder or id of the reference model; null: the policy as the run began.",
+      "dpo, kto, grpo, rloo, reinforce++, ppo: folder or id of the reference model; null: the policy as the "
+      "run began.",
       is_path_or_hub_id(), not_empty());
   }
 };
@@ -74,7 +75,8 @@ struct TemperatureSetting {
   std::optional<double> temperature;
 
   void fields(auto& f) {
-    f("temperature", temperature, "distill, grpo, rloo, ppo: what logits are divided by; null: 1.", above(0));
+    f("temperature", temperature,
+      "distill, grpo, rloo, reinforce++, ppo: what logits are divided by; null: 1.", above(0));
   }
 };
 
@@ -85,13 +87,18 @@ struct GroupSettings {
 
   void fields(auto& f) {
     f("num_generations", num_generations,
-      "grpo, rloo: answers to one prompt, which lie together; null: 8, of rloo 2.", at_least(2));
+      "grpo, rloo, reinforce++: answers to one prompt, which lie together; null: 8, of rloo 2, of "
+      "reinforce++ 1 without group_baseline.",
+      at_least(1));
     f("num_generations_eval", num_generations_eval,
-      "grpo, rloo: answers to one prompt in evaluations; null: num_generations.", at_least(1));
+      "grpo, rloo, reinforce++: answers to one prompt in evaluations; null: num_generations.", at_least(1));
     f("mask_truncated_completions", mask_truncated_completions,
-      "grpo, rloo: do not train on answers that max_completion_length cut; null: false.");
+      "grpo, rloo, reinforce++: do not train on answers that max_completion_length cut; null: false.");
   }
 };
+
+// Throws if a group has fewer answers than can be compared.
+void check_group(const GroupSettings&, const Refuse&);
 
 // The range in which a ratio to the old policy counts.
 struct ClipSettings {
@@ -101,9 +108,12 @@ struct ClipSettings {
   double high() const { return 1 + epsilon_high.value_or(epsilon.value_or(0.2)); }
 
   void fields(auto& f) {
-    f("epsilon", epsilon, "grpo, rloo: how far below 1 a ratio to the old policy counts; null: 0.2.",
+    f("epsilon", epsilon,
+      "grpo, rloo, reinforce++: how far below 1 a ratio to the old policy counts; null: 0.2.", at_least(0));
+    f("epsilon_high", epsilon_high,
+      "grpo, rloo, reinforce++: how far above 1; null: epsilon. grpo, cispo: the largest ratio itself; null: "
+      "0.2.",
       at_least(0));
-    f("epsilon_high", epsilon_high, "grpo, rloo: how far above 1; null: epsilon.", at_least(0));
   }
 };
 

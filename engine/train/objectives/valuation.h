@@ -38,6 +38,8 @@ class Valuation {
   virtual std::optional<double> loss(std::span<const Trajectory>) const { return {}; }
 };
 
+// Returns the mean over all tokens of log p - log p of the reference.
+double kl_of_token(std::span<const Trajectory>);
 // Returns the answers' rewards.
 std::vector<double> rewards_of(std::span<const Trajectory>);
 

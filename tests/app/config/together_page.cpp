@@ -65,13 +65,17 @@ Group offload() {
 Group objective_group() {
   const std::string rewarded = "objective.reward_funcs=exact_match objective.type=";
   Group g{"Objectives", false, each("objective.type", {"sft"})};
+  g.choices.push_back({"dft", "objective.loss_type=dft"});
   g.choices.push_back({"distill", "objective.teacher_model_name_or_path=t objective.type=distill"});
+  g.choices.push_back({"distill on own answers",
+                       "objective.teacher_model_name_or_path=t objective.type=distill objective.lmbda=0.5"});
   g.choices.push_back({"distill from a file", "objective.teacher_file=taught objective.type=distill"});
   for (Choice& c : each("objective.type", {"dpo", "kto", "orpo", "cpo", "simpo", "reward"}))
     g.choices.push_back(std::move(c));
   g.choices.push_back({"grpo on given answers", "objective.type=grpo"});
   g.choices.push_back({"grpo", rewarded + "grpo"});
   g.choices.push_back({"rloo", rewarded + "rloo"});
+  g.choices.push_back({"reinforce++", rewarded + "reinforce++"});
   g.choices.push_back({"ppo", rewarded + "ppo"});
   for (Choice& c : each("objective.type", {"classify", "embed"})) g.choices.push_back(std::move(c));
   return g;

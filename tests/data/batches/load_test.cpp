@@ -166,6 +166,40 @@ TEST_F(Load, NothingToTrain) {
   EXPECT_EQ(error("\n\n"), "t.jsonl: no rows in it");
 }
 
+// Datasets of 8 and 2 samples.
+TEST_F(Load, SharesDecideHowOftenAnEpochHasSamples) {
+  scratch.write("t.jsonl", numbered(8));
+  scratch.write("few.jsonl", "{\"input_ids\": [40, 1]}\n{\"input_ids\": [41, 1]}\n");
+  config.datasets = {from("t.jsonl")[0], from("few.jsonl")[0]};
+  using Counts = std::pair<int, int>;
+  const auto counts = [&](StoppingStrategy stop, double share,
+                          std::optional<double> temperature = std::nullopt) {
+    config.stopping_strategy = stop;
+    config.datasets[1].weight = share;
+    config.mixture_temperature = temperature;
+    const auto data = load();
+    Counts all;
+    for (std::int64_t i = 0; i < data.train.size(); ++i)
+      ++(data.train.source(i).starts_with("few") ? all.second : all.first);
+    EXPECT_NE(data.notes.end(), std::find(data.notes.begin(), data.notes.end(),
+                                          "data.datasets[1]: an epoch has " + std::to_string(all.second) +
+                                              " samples of its 2"));
+    return all;
+  };
+  using enum StoppingStrategy;
+  EXPECT_EQ(counts(first_exhausted, 1), (Counts{2, 2}));
+  EXPECT_EQ(counts(all_exhausted, 1), (Counts{8, 8}));
+  EXPECT_EQ(counts(first_exhausted, 0.5), (Counts{4, 2}));
+  EXPECT_EQ(counts(all_exhausted, 0.5), (Counts{8, 4}));
+  EXPECT_EQ(counts(all_exhausted, 1, 1), (Counts{8, 2})) << "by size";
+  EXPECT_EQ(counts(all_exhausted, 1, 2), (Counts{8, 4})) << "by the roots of the sizes";
+  config.datasets.pop_back();
+  EXPECT_EQ(error(Exit::config), "data.stopping_strategy: has no effect on a single data set");
+  config.datasets = {from("t.jsonl")[0], from("few.jsonl")[0]};
+  config.stopping_strategy.reset();
+  EXPECT_EQ(error(Exit::config), "data.mixture_temperature: has no effect without data.stopping_strategy");
+}
+
 TEST_F(Load, Truncation) {
   const std::string text = "{\"input_ids\": [1, 2, 3, 4, 5]}\n{\"input_ids\": [6, 7]}\n";
   config.max_seq_length = 3;

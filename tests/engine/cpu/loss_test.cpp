@@ -82,6 +82,36 @@ TEST(CrossEntropy, GradientGoesThroughTheCap) {
   });
 }
 
+// Dynamic fine-tuning multiplies loss and gradient by the target's probability, which has no gradient of its
+// own. The scale keeps gradients in the range of f16.
+TEST(CrossEntropy, ADynamicLossIsTimesTheTargetsProbability) {
+  each_trial({{1, 1}, {3, 5}, {5, 63}, {23, 1001}}, [](const Trial& s) {
+    for (const float cap : {0.0f, 3.0f}) {
+      Matrix &logits = s.matrix(1, 3), &loss = s.vector(s.rows, DType::f32),
+             &targets = s.indices(s.rows, s.cols);
+      if (cap > 0) s.ops.run(op::SoftCap{.y = logits, .x = logits, .cap = cap});
+      std::vector<double> want_loss, want_grad;
+      for (std::int64_t r = 0; r < s.rows; ++r) {
+        const auto target = std::size_t(targets.get(0, r));
+        const auto row = row_of(logits, r);
+        const double nll = reference::cross_entropy(row, target, 0.0), p = std::exp(-nll);
+        want_loss.push_back(p * nll);
+        const auto grad = reference::cross_entropy_grad(row, target, 0.0);
+        for (std::size_t i = 0; i < grad.size(); ++i)
+          want_grad.push_back(4096 * p * grad[i] * (cap > 0 ? 1 - row[i] / cap * (row[i] / cap) : 1));
+      }
+      op::CrossEntropy op{
+          .loss = loss, .logits = logits, .targets = targets, .scale = 4096, .dynamic = true, .cap = cap};
+      s.ops.run(op);
+      EXPECT_LT(nmse(loss.values(), want_loss), 1e-12);
+      op.gradient = true;
+      s.ops.run(op);
+      EXPECT_LT(nmse(loss.values(), want_loss), 1e-12);
+      EXPECT_LT(nmse(logits.values(), want_grad), std::max(1e-10, s.tolerance()));
+    }
+  });
+}
+
 TEST(CrossEntropy, ARowsGradientIsTimesItsWeight) {
   each_trial({{1, 1}, {5, 63}, {7, 1001}}, [](const Trial& s) {
     Matrix &logits = s.matrix(1, 8), &loss = s.vector(s.rows, DType::f32),
@@ -125,6 +155,7 @@ TEST(CrossEntropy, PartsOfRowsAddUpToTheRows) {
                                  .targets = targets,
                                  .scale = 0.25f,
                                  .smoothing = 0.1f,
+                                 .dynamic = s.rows == 5,
                                  .gradient = true,
                                  .cap = 9};
     s.ops.run(whole);

@@ -297,6 +297,25 @@ TEST(CudaLayers, CrossEntropyOfManyClasses) {
     }
 }
 
+TEST(CudaLayers, DynamicCrossEntropy) {
+  for (const float cap : {0.0f, 12.0f})
+    each_trial([cap](Trial& t) {
+      t.vector(t.rows, DType::f32);
+      t.matrix(t.rows, t.cols, t.type).randomize(1, 9);
+      t.indices(t.rows, t.cols);
+      t.expect_same([cap](Ops& ops, const Tensors& x) {
+        if (cap > 0) ops.run(op::SoftCap{.y = x[1], .x = x[1], .cap = cap});
+        ops.run(op::CrossEntropy{.loss = x[0],
+                                 .logits = x[1],
+                                 .targets = x[2],
+                                 .scale = 0.3f,
+                                 .dynamic = true,
+                                 .gradient = true,
+                                 .cap = cap});
+      });
+    });
+}
+
 TEST(CudaLayers, WeightedRowsAndLogitStatistics) {
   each_trial([](Trial& t) {
     t.vector(t.rows, DType::f32);
@@ -333,6 +352,7 @@ TEST(CudaLayers, CrossEntropyOfColumns) {
                                  .targets = x[3],
                                  .scale = 0.3f,
                                  .smoothing = 0.1f,
+                                 .dynamic = true,
                                  .gradient = true,
                                  .cap = 12,
                                  .sums = sums,

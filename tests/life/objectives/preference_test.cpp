@@ -33,7 +33,7 @@ void write_rows(const fs::path& file, const std::string& type) {
       row["chosen_ids"] = some_ids(random, 5);
       row["rejected_ids"] = some_ids(random, 7);
     }
-    if (type == "distill") row = {{"input_ids", some_ids(random, 12)}};
+    if (type == "distill" || type == "sft") row = {{"input_ids", some_ids(random, 12)}};
     out << row.dump() << "\n";
   }
 }
@@ -100,6 +100,13 @@ std::vector<ObjectiveCase> objective_cases() {
           {"simpo", {{"type", "simpo"}}, kFull},
           {"reward", {{"type", "reward"}}, kLora},
           {"grpo", {{"type", "grpo"}, {"num_generations", 2}, {"num_iterations", 2}, {"beta", 0.1}}, kFull},
+          {"cispo",
+           {{"type", "grpo"}, {"loss_type", "cispo"}, {"num_generations", 2}, {"epsilon_high", 2}},
+           kLora},
+          {"sapo",
+           {{"type", "grpo"}, {"loss_type", "sapo"}, {"num_generations", 2}, {"num_iterations", 2}},
+           kLora},
+          {"dft", {{"type", "sft"}, {"loss_type", "dft"}}, kLora},
           {"distill", distill, kLora}};
 }
 
@@ -141,6 +148,24 @@ TEST(PreferenceLife, StagesTrainEqually) {
     ASSERT_EQ(one.size(), two.size()) << c.name;
     for (std::size_t i = 0; i < one.size(); ++i)
       EXPECT_NEAR(one[i], two[i], 1e-5 * (1 + std::abs(one[i]))) << c.name << " step " << i;
+  }
+}
+
+// Dynamic fine-tuning is a cross-entropy: ranks may share a model in every way.
+TEST(PreferenceLife, DynamicFineTuningGoesWithEveryParallelAxis) {
+  const PreferencePlace w({{"type", "sft"}, {"loss_type", "dft"}}, kFull);
+  ASSERT_EQ(w.train({"training.gradient_accumulation_steps=2"}), 0) << w.says();
+  const auto one = losses(w / "out");
+  for (const std::string axis : {"tensor", "pipeline", "sequence"}) {
+    ASSERT_EQ(
+        w.run({"launch", "-n", "2", "train", "--config", "run.json", "training.gradient_accumulation_steps=2",
+               "distributed." + axis + "_parallel_size=2", "training.output_dir=" + axis}),
+        0)
+        << axis << w.says();
+    const auto two = losses(w / axis);
+    ASSERT_EQ(one.size(), two.size()) << axis;
+    for (std::size_t i = 0; i < one.size(); ++i)
+      EXPECT_NEAR(one[i], two[i], 1e-5 * (1 + std::abs(one[i]))) << axis << " step " << i;
   }
 }
 
