@@ -164,6 +164,14 @@ void require_writes(const RunConfig& config) {
                                       " trained it, and ft writes GGUF files of models that write texts"));
 }
 
+// Throws UserError (input) if llama.cpp would ignore a part of the adapter.
+void require_added(const GgufArgs& args, const BuiltModel& built, const GgufModel& model) {
+  for (const std::string& module : built.attached.linears)
+    if (!model.takes_adapter(module))
+      throw UserError(Exit::input, str(args.adapter, ": target_modules: llama.cpp adds no GGUF adapter to ",
+                                       module, "; use --to gguf"));
+}
+
 }  // namespace
 
 void export_gguf(const GgufArgs& args) {
@@ -246,6 +254,7 @@ void export_gguf_lora(const GgufArgs& args) {
         str(args.adapter, ": target_modules: an adapter of ", info.head,
             ", which shares the embedding's table: the base's GGUF file has no output.weight that "
             "a GGUF adapter could add to; use --to gguf"));
+  require_added(args, built, model);
   if (built.lora_config.use_dora)
     throw UserError(Exit::input, str(args.adapter,
                                      ": use_dora: a GGUF adapter cannot hold magnitudes; use "

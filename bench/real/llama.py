@@ -34,6 +34,7 @@ class Model:
         self.model = lib.llama_model_load_from_file(file.encode(), lib.llama_model_default_params())
         if not self.model:
             raise SystemExit(f"llama.cpp cannot read {file}")
+        self.adapters = {}
         self.vocabulary = lib.llama_model_get_vocab(self.model)
         self.words = lib.llama_vocab_n_tokens(self.vocabulary)
 
@@ -49,6 +50,15 @@ class Model:
         settings.n_ctx, settings.type_k, settings.type_v, settings.flash_attn_type = 1024, 0, 0, 0  # float32; no flash attention
         settings.n_threads = settings.n_threads_batch = 1
         return lib.llama_init_from_model(self.model, settings)
+
+    def adapt(self, context, file):
+        """Adds a GGUF-LoRA file to what the context computes."""
+        if file not in self.adapters:
+            self.adapters[file] = lib.llama_adapter_lora_init(self.model, file.encode())
+            if not self.adapters[file]:
+                raise SystemExit(f"llama.cpp cannot read {file}")
+        if lib.llama_set_adapters_lora(context, [self.adapters[file]], 1, [1.0]) != 0:
+            raise SystemExit("llama_set_adapters_lora failed")
 
     def logits(self, context, ids):
         """Of the token after the last of `ids`."""

@@ -33,6 +33,10 @@ constexpr std::array kGlmBlocks = {
     GgufBlocks{"model.layers.", "blk.", kOfGlmLayers, decoder::kGgufOfLayers, moe::kGgufOfLayers}};
 constexpr GgufNames kNames{decoder::kGgufModules, kBlocks}, kGlmNames{decoder::kGgufModules, kGlmBlocks};
 
+// Multiplied without adapters, and kv_b_proj is two tensors.
+constexpr std::array<std::string_view, 5> kNoAdapters = {".q_proj", ".q_a_proj", ".q_b_proj",
+                                                         ".kv_a_proj_with_mqa", ".kv_b_proj"};
+
 // llama_expert_gating_func_type
 constexpr std::uint32_t kSoftmax = 1, kSigmoid = 2;
 
@@ -141,6 +145,7 @@ GgufModel make_gguf(const std::string& config_json) {
   g.keys = decoder::gguf_keys(c, arch, config_json);
   if (c.latent) set_attention(g.keys, c, arch);
   if (c.latent) g.parts = parts_of(c.latent->heads);
+  if (c.latent) g.no_adapters = kNoAdapters;
   add_experts(g.keys, c, arch);
   return g;
 }

@@ -36,6 +36,8 @@ constexpr std::array kOfExperts = {GgufName{"pre_feedforward_layernorm_2", "pre_
 constexpr std::array kBlocks = {
     GgufBlocks{"model.layers.", "blk.", kOfLayers, decoder::kGgufOfLayers, kOfExperts}};
 
+constexpr std::array<std::string_view, 1> kNoAdapters = {".per_layer_model_projection"};
+
 // Divisor of the frequencies of pairs that do not rotate.
 constexpr float kStill = 1e30f;
 
@@ -100,7 +102,8 @@ GgufModel make_gguf(const std::string& config_json) {
               .vocab_size = c.vocab_size,
               .keys = decoder::gguf_keys(full_layers(c), arch, config_json, Activation::gelu_tanh),
               .names = {kModules, kBlocks},
-              .rope_factors = {{"rope_freqs.weight", divisors(c.full_rope)}}};
+              .rope_factors = {{"rope_freqs.weight", divisors(c.full_rope)}},
+              .no_adapters = kNoAdapters};
   const auto set = [&](const char* key, GgufValue value) {
     decoder::set_gguf_key(g.keys, arch + key, std::move(value));
   };

@@ -1,6 +1,7 @@
 // Describes models in GGUF, the format of llama.cpp and related programs: names, keys, and assumptions of its
 // readers. The tables of each family are in its folder.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -76,6 +77,12 @@ struct GgufModel {
   float norm_offset = 0;              // GGUF's norm weights are larger by it
   std::string_view plain_norm = "-";  // the module of norms without an offset
   std::string_view rates = "-";       // tensors that GGUF stores as -exp(x)
+
+  // Ends of the names of modules to which llama.cpp adds no GGUF adapter, even if it is in the file.
+  std::span<const std::string_view> no_adapters;
+  bool takes_adapter(std::string_view module) const {
+    return std::ranges::none_of(no_adapters, [&](std::string_view end) { return module.ends_with(end); });
+  }
 
   // Returns GGUF's name of a tensor, such as blk.3.attn_q.weight for model.layers.3.self_attn.q_proj.weight;
   // nullopt if GGUF has none.

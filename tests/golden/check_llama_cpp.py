@@ -1,14 +1,23 @@
 #!/usr/bin/env python3
 """Does llama.cpp answer as ft does, for every family with an architecture there?
 
-    check_llama_cpp.py FT [LIBRARY]        (a Python with what bench/real/llama.py needs, which says what LIBRARY is)
+    check_llama_cpp.py FT [LIBRARY] [models | types | adapters]... [only=REGEX]    (a Python with what bench/real/llama.py needs, which says what LIBRARY is)
 
-ft makes a small random model of each family, exports it to GGUF in float32, and answers 20 prompts of ids greedily; llama.cpp
-reads the file, with keys and values in float32, and has to give the same 24 tokens. Ends with 1 if one is another.
+models    ft makes a small random model of each family, exports it to GGUF in float32, and answers 20 prompts of ids greedily; llama.cpp
+          reads the file, with keys and values in float32, and has to give the same 24 tokens. This is done if no word is given.
+types     The same models, wider, in every type that `ft export` writes; ft answers 2 prompts from the GGUF file, with the weights decoded to float32.
+          llama.cpp computes products of codes with codes of rows, so it reads ft's answer, and its logit of each next token must be
+          within SLACK standard deviations of its largest. In a mixture rounding chooses other experts: half of the tokens must be the same.
+adapters  LoRA on all linears (or as many as ft exports), trained for 3 large steps and exported as GGUF-LoRA, which llama.cpp adds to the model's
+          file. Four of five answers must be the same (llama.cpp looks GELU up in half precision, by which a router may choose another
+          expert); an adapter that llama.cpp ignores gives none.
+Ends with 1 if anything is otherwise.
 """
 import json
 import os
 import random
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -79,12 +88,38 @@ MODELS = [
 ]
 
 
-def theirs(file, prompts):
+TYPES = ["float32", "float16", "bfloat16", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q5_0", "q4_0", "iq4_nl"]
+SLACK = {"float32": 1e-4, "float16": 0.02, "bfloat16": 0.15}    # llama.cpp rounds rows to the weights' type
+CODES = 0.25                                                    # the slack of other types: rows are rounded to 8 bits
+ATTENTION, OTHERS = r".*_attn\.\w*proj\w*", r".*\.self_attn\.[qkvo]_proj"   # of models all of whose linears GGUF-LoRA cannot have
+TOLD = {ATTENTION: "attention", OTHERS: "q, k, v and o"}
+WIDER = ("hidden_size", "intermediate_size", "n_embd", "moe_intermediate_size", "shared_expert_intermediate_size")
+
+
+def run(ft, *command):
+    return subprocess.run([ft, *command], check=True, capture_output=True, text=True)
+
+
+def generate(ft, model, prompts, *more):
+    Path("prompts.jsonl").write_text("".join(json.dumps({"input_ids": p}) + "\n" for p in prompts))
+    run(ft, "generate", "--model", model, "--input", "prompts.jsonl", "--output", "answers.jsonl", "--overwrite", "--dtype", "float32", *more,
+        f"generation.max_new_tokens={NEW}", f"generation.min_new_tokens={NEW}")
+    return [json.loads(line)["output_ids"] for line in open("answers.jsonl")]
+
+
+def init(ft, config):
+    Path("config.json").write_text(json.dumps(config))
+    run(ft, "init", "--config", "config.json", "--output", "model", "--dtype", "float32")
+
+
+def theirs(file, prompts, adapter=None):
     model, answers = llama.Model(str(file)), []
     for prompt in prompts:
         context, answer, tokens = model.context(), [], prompt
+        if adapter:
+            model.adapt(context, adapter)
         while len(answer) < NEW:
-            logits = model.logits(context, tokens).copy()
+            logits = model.logits(context, tokens)
             logits[END] = -numpy.inf
             answer.append(int(logits.argmax()))
             tokens = answer[-1:]
@@ -93,25 +128,76 @@ def theirs(file, prompts):
     return answers
 
 
+def gaps(file, prompts, answers):
+    """By how many standard deviations of llama.cpp's logits a token of the answers is below its best."""
+    model, out = llama.Model(str(file)), []
+    for prompt, answer in zip(prompts, answers):
+        context, tokens = model.context(), prompt
+        for token in answer:
+            logits = model.logits(context, tokens)
+            out.append(float((logits.max() - logits[token]) / logits.std()))
+            tokens = [token]
+        llama.lib.llama_free(context)
+    return numpy.array(out)
+
+
+def check_models(ft, config, prompts):
+    init(ft, config)
+    run(ft, "export", "--to", "gguf", "--from", "model", "--output", "model.gguf", "--dtype", "float32")
+    same = sum(a == b for a, b in zip(generate(ft, "model", prompts), theirs("model.gguf", prompts)))
+    yield f"{same} of {len(prompts)} answers are the same", same == len(prompts)
+
+
+def check_types(ft, config, prompts):
+    init(ft, {**config, **{k: 2 * config[k] for k in WIDER if k in config}, "initializer_range": 0.05})  # larger, a bit of rounding moves attention
+    for kind in TYPES:
+        run(ft, "export", "--to", "gguf", "--from", "model", "--output", "model.gguf", "--overwrite", "--dtype", kind)
+        gap = gaps("model.gguf", prompts[:2], generate(ft, "model.gguf", prompts[:2]))
+        same, mixture = int((gap == 0).sum()), any("expert" in k for k in config) and kind != "float32"
+        yield f"{kind:8} {same} of {len(gap)} tokens are the same, largest gap {gap.max():.1e}", (
+            2 * same > len(gap) if mixture else gap.max() <= SLACK.get(kind, CODES))
+
+
+def check_adapters(ft, config, prompts):
+    if "tie_word_embeddings" in config and config["model_type"] != "gemma2":   # random tied models repeat a token; llama.cpp's gemma2 are tied
+        config = {**config, "tie_word_embeddings": False}
+    init(ft, config)
+    run(ft, "export", "--to", "gguf", "--from", "model", "--output", "model.gguf", "--dtype", "float32")
+    before = generate(ft, "model", prompts)
+    Path("train.jsonl").write_text("".join(json.dumps({"input_ids": p, "labels": p}) + "\n" for p in prompts))
+    settings = {"model": {"model_name_or_path": "model"}, "lora": {"r": 4, "lora_alpha": 8},
+                "data": {"datasets": [{"path": "train.jsonl", "type": "tokenized"}], "max_seq_length": 64},
+                "training": {"output_dir": "out", "per_device_train_batch_size": 4, "max_steps": 3, "learning_rate": 0.3, "bf16": False},
+                "logging": {"progress": "none"}, "checkpointing": {"save_strategy": "no"}}
+    for targets in ("all-linear", ATTENTION, OTHERS):
+        settings["lora"]["target_modules"], where = targets, targets if targets == "all-linear" else TOLD[targets]
+        Path("run.json").write_text(json.dumps(settings))
+        run(ft, "train", "--config", "run.json")
+        try:
+            run(ft, "export", "--to", "gguf-lora", "--from", "out", "--output", "adapter.gguf", "--dtype", "float32")
+        except subprocess.CalledProcessError as e:
+            yield f"{where}: ft refuses: {' '.join(e.stderr.split())[-170:]}", True
+            shutil.rmtree("out")
+            continue
+        ours = generate(ft, "model", prompts, "--adapter", "out")
+        same = sum(a == b for a, b in zip(ours, theirs("model.gguf", prompts, "adapter.gguf")))
+        other = sum(a != b for a, b in zip(ours, before))
+        yield f"{where}: {same} of {len(prompts)} answers are the same, {other} are others than the base's", 5 * same >= 4 * len(prompts) and other > 0
+        return
+
+
 def main():
-    ft = Path(sys.argv[1]).resolve()
-    draw = random.Random(3)
+    ft, draw, good = Path(sys.argv[1]).resolve(), random.Random(3), True
+    checks = {"models": check_models, "types": check_types, "adapters": check_adapters}
     prompts = [[1] + [draw.randrange(3, END) for _ in range(draw.randrange(4, 30))] for _ in range(20)]
-    good = True
-    for config in MODELS:
-        with tempfile.TemporaryDirectory() as top:
-            os.chdir(top)
-            Path("config.json").write_text(json.dumps(config))
-            Path("prompts.jsonl").write_text("".join(json.dumps({"input_ids": p}) + "\n" for p in prompts))
-            for command in (["init", "--config", "config.json", "--output", "model", "--dtype", "float32"],
-                            ["export", "--to", "gguf", "--from", "model", "--output", "model.gguf", "--dtype", "float32"],
-                            ["generate", "--model", "model", "--input", "prompts.jsonl", "--output", "answers.jsonl", "--dtype", "float32",
-                             f"generation.max_new_tokens={NEW}", f"generation.min_new_tokens={NEW}"]):
-                subprocess.run([ft, *command], check=True, capture_output=True)
-            ours = [json.loads(line)["output_ids"] for line in open("answers.jsonl")]
-            same = sum(a == b for a, b in zip(ours, theirs("model.gguf", prompts)))
-        good &= same == len(prompts)
-        print(f"{config['model_type']:12} {same} of {len(prompts)} answers are the same", flush=True)
+    only = next((w.removeprefix("only=") for w in sys.argv[2:] if w.startswith("only=")), ".*")
+    for word in [w for w in sys.argv[2:] if w in checks] or ["models"]:
+        for config in [m for m in MODELS if re.fullmatch(only, m["model_type"])]:
+            with tempfile.TemporaryDirectory() as top:
+                os.chdir(top)
+                for line, fine in checks[word](ft, config, prompts):
+                    good &= fine
+                    print(f"{config['model_type']:16} {line}{'' if fine else '   WRONG'}", flush=True)
     sys.exit(not good)
 
 

@@ -45,7 +45,8 @@ void route_back(const op::RouteGrad& op, i64 row) {
   const float pull = math::route_pull(op.rule, dweights, p, ids, k, sum);
   float dot = 0;
   for (i64 e = 0; e < n && slope; ++e) dot += p[e] * slope[e];
-  for (i64 j = 0; j < k; ++j) dot += p[ids[j]] * ((dweights[j] - pull) / sum * scale);
+  // With normalisation these add up to 0; their rounding would train the rows of experts that nobody chose.
+  for (i64 j = 0; j < k && !op.rule.normalised; ++j) dot += p[ids[j]] * ((dweights[j] - pull) / sum * scale);
   for (i64 e = 0; e < n; ++e) {
     float g = slope ? slope[e] : 0;
     for (i64 j = 0; j < k; ++j)

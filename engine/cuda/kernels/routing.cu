@@ -70,7 +70,8 @@ __global__ void __launch_bounds__(kThreads) route_back(RoutesBack<T> c) {
   const float scale = c.rule.scale;
   const float pull = math::route_pull(c.rule, dweights, p, ids, k, sum);
   for (i64 e = 0; e < n && c.slope; ++e) dot += p[e] * c.slope[e];
-  for (i64 j = 0; j < k; ++j) dot += p[ids[j]] * ((dweights[j] - pull) / sum * scale);
+  // With normalisation these add up to 0; their rounding would train the rows of experts that nobody chose.
+  for (i64 j = 0; j < k && !c.rule.normalised; ++j) dot += p[ids[j]] * ((dweights[j] - pull) / sum * scale);
   for (i64 e = 0; e < n; ++e) {
     float g = c.slope ? c.slope[e] : 0;
     for (i64 j = 0; j < k; ++j)

@@ -11,6 +11,7 @@
 #include "engine/core/error.h"
 #include "engine/files/file.h"
 #include "engine/files/json.h"
+#include "engine/files/safetensors/safetensors_write.h"
 #include "engine/files/safetensors/weights.h"
 #include "models/gguf/gguf_config.h"
 #include "models/registry.h"
@@ -284,6 +285,48 @@ TEST_P(GgufFamilies, AreBasesAgain) {
     };
     same(0, n);
     same(n / 3, n / 2);  // ranks read parts
+  }
+}
+
+// llama.cpp multiplies by some weights alone (tests/golden/check_llama_cpp.py): an adapter would be lost.
+TEST(GgufAdapters, ThatLlamaCppWouldNotAddAreRefused) {
+  struct Adapted {
+    const char *name, *module;
+    bool lost;
+  };
+  for (const Adapted& a : {Adapted{"gemma4_e", "model.per_layer_model_projection", true},
+                           Adapted{"gemma4_e", "model.layers.0.per_layer_projection", false},
+                           Adapted{"deepseek_v3", "model.layers.1.self_attn.q_a_proj", true},
+                           Adapted{"deepseek_v3", "model.layers.1.self_attn.kv_b_proj", true},
+                           Adapted{"deepseek_v3", "model.layers.1.self_attn.o_proj", false}}) {
+    const test::TempFolder folder;
+    const std::string model = folder / "model", adapter = folder / "adapter", file = folder / "x.gguf";
+    const auto cases = newer_cases();
+    const auto of =
+        std::ranges::find_if(cases, [&](const FamilyCase& c) { return c.name == std::string(a.name); });
+    folder.write("config.json", with(kCommon, of->config).dump());
+    ASSERT_EQ(run({"init", "--config", folder / "config.json", "--output", model}).code, 0);
+    std::filesystem::create_directory(adapter);
+    folder.write("adapter/run.json", Json{{"model", {{"model_name_or_path", model}}}}.dump());
+    folder.write("adapter/adapter_config.json",
+                 Json{{"peft_type", "LORA"}, {"r", 2}, {"target_modules", {a.module}}}.dump());
+    const auto shape = ModelFolder(model).info(std::string(a.module) + ".weight").shape;
+    std::vector<float> zeros(static_cast<std::size_t>(2 * (shape[0] + shape[1])));
+    const std::string at = std::string("base_model.model.") + a.module;
+    write_shards(adapter, "adapter_model",
+                 {{at + ".lora_A.weight", DType::f32, {2, shape[1]}},
+                  {at + ".lora_B.weight", DType::f32, {shape[0], 2}}},
+                 [&](const TensorSpec& s) {
+                   return Tensor(reinterpret_cast<std::byte*>(zeros.data()), DType::f32, s.shape);
+                 });
+    const Outcome o = run({"export", "--to", "gguf-lora", "--from", adapter, "--output", file});
+    EXPECT_EQ(o.code, a.lost ? 3 : 0) << a.module << ": " << o.err;
+    EXPECT_EQ(path_exists(file), !a.lost) << a.module;
+    const std::string said =
+        adapter + ": target_modules: llama.cpp adds no GGUF adapter to " + a.module + "; use --to gguf\n";
+    if (a.lost) {
+      EXPECT_EQ(o.err, said);
+    }
   }
 }
 

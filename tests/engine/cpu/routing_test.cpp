@@ -1,6 +1,7 @@
 // Routes, sorted rows and their sums of every target.
 #include "tests/engine/cpu/leaf_fixture.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/reference/routing.h"
@@ -94,6 +95,27 @@ TEST(Route, TheWeightOfASingleExpertHasNoGradient) {
       Matrix& dlogits = s.matrix(s.rows, s.cols, s.type);
       s.ops.run(op::RouteGrad{.dlogits = dlogits, .dweights = dw, .ids = r.ids, .p = r.p, .rule = rule});
       for (const double g : dlogits.values()) ASSERT_EQ(g, 0);
+    }
+  });
+}
+
+// Exactly 0, too: the rounding of a sum that is 0 would train the rows of experts that no token chose.
+TEST(Route, OtherExpertsHaveNoGradientWithNormalisation) {
+  each_trial({{5, 7}, {31, 17}}, [](const Trial& s) {
+    if (s.pad != 0) return;
+    for (const bool sigmoid : {false, true}) {
+      const RouteRule rule{.sigmoid = sigmoid, .normalised = true, .scale = 1.5f};
+      const Routes r(s, rule, false);
+      Matrix& dw = s.matrix(s.rows, r.k, DType::f32).randomize(2);
+      Matrix& dlogits = s.matrix(s.rows, s.cols, s.type);
+      s.ops.run(op::RouteGrad{.dlogits = dlogits, .dweights = dw, .ids = r.ids, .p = r.p, .rule = rule});
+      for (std::int64_t t = 0; t < s.rows; ++t) {
+        const auto chosen = row_of(r.ids, t);
+        for (std::int64_t e = 0; e < s.cols; ++e) {
+          const bool own = std::ranges::find(chosen, double(e)) != chosen.end();
+          ASSERT_TRUE(own || dlogits.get(t, e) == 0) << t << " " << e;
+        }
+      }
     }
   });
 }
