@@ -94,7 +94,10 @@ void choose_objective(const Given& given, Draft& draft) {
                     str("stage: ", printable(stage), " is none of pt, sft, rm, ppo, dpo and kto"));
   if (stage == "ppo" && given.has("pref_beta")) draft.map("pref_beta", "objective.kl_coef");
   const bool dynamic = stage == "sft" && given.on("use_dft_loss");
-  if (dynamic) draft.set("objective.loss_type", Json::array({"dft"}));
+  if (dynamic)
+    draft.set("objective.loss_type", Json::array({"dft"}));
+  else if (given.has("use_dft_loss"))
+    draft.ignore("use_dft_loss", stage == "sft" ? "it is off" : "it is of stage sft");
   const bool compares = stage == "dpo" || stage == "kto" || stage == "ppo";
   for (Row& row : draft.rows)
     if (row.to.starts_with("objective.") && row.flag != "stage" && !compares &&

@@ -55,6 +55,10 @@ TEST_F(Import, TrlTrainers) {
   EXPECT_EQ(grpo["command"], "ft launch -n 4 train --config run.json");
   EXPECT_EQ(at(of({"python", "examples/scripts/orpo.py"}, {}), "objective.type"), "orpo");
   EXPECT_EQ(at(of({"trl", "reward"}, {}), "training.learning_rate"), 1e-4);
+  const Json sapo = of({"trl", "grpo"}, {"--loss_type", "sapo", "--sapo_temperature_neg", "1.2"});
+  EXPECT_EQ(at(sapo, "objective.sapo_temperature_neg"), 1.2);
+  EXPECT_EQ(at(of({"trl", "sft"}, {"--loss_type", "dft"}), "objective.loss_type"), Json::array({"dft"}));
+  EXPECT_EQ(at(of({"trl", "sft"}, {"--loss_type", "chunked_nll"}), "objective.loss_type"), "(not set)");
   const Json shards = of({"trl", "sft", "--accelerate_config", "zero3", "--num_processes", "2"}, {});
   EXPECT_EQ(at(shards, "zero_optimization.stage"), 3);
 }

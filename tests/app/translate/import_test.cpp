@@ -283,6 +283,10 @@ TEST_F(ImportLlamaFactory, StagesAndLosses) {
   const Json other = imported(begin("pairs") + "stage: dpo\npref_loss: kto_pair\n");
   EXPECT_EQ(missing(other), Words{"pref_loss"});
   EXPECT_EQ(at(imported(begin("pairs") + "stage: rm\n"), "objective.type"), "reward");
+  const Json dft = imported(begin("demo") + "stage: sft\nuse_dft_loss: true\n");
+  EXPECT_EQ(at(dft, "objective.loss_type"), Json::array({"dft"}));
+  const Json compared = imported(begin("pairs") + "stage: dpo\nuse_dft_loss: true\n");
+  EXPECT_EQ(at(compared, "objective.loss_type"), Json::array({"sigmoid"}));
   const Json texts = imported(begin("demo") + "stage: pt\npure_bf16: true\n");
   EXPECT_EQ(at(texts, "data.packing"), true);
   EXPECT_EQ(at(texts, "data.packing_strategy"), "wrapped");

@@ -151,24 +151,6 @@ TEST(PreferenceLife, StagesTrainEqually) {
   }
 }
 
-// Dynamic fine-tuning is a cross-entropy: ranks may share a model in every way.
-TEST(PreferenceLife, DynamicFineTuningGoesWithEveryParallelAxis) {
-  const PreferencePlace w({{"type", "sft"}, {"loss_type", "dft"}}, kFull);
-  ASSERT_EQ(w.train({"training.gradient_accumulation_steps=2"}), 0) << w.says();
-  const auto one = losses(w / "out");
-  for (const std::string axis : {"tensor", "pipeline", "sequence"}) {
-    ASSERT_EQ(
-        w.run({"launch", "-n", "2", "train", "--config", "run.json", "training.gradient_accumulation_steps=2",
-               "distributed." + axis + "_parallel_size=2", "training.output_dir=" + axis}),
-        0)
-        << axis << w.says();
-    const auto two = losses(w / axis);
-    ASSERT_EQ(one.size(), two.size()) << axis;
-    for (std::size_t i = 0; i < one.size(); ++i)
-      EXPECT_NEAR(one[i], two[i], 1e-5 * (1 + std::abs(one[i]))) << axis << " step " << i;
-  }
-}
-
 // The data is read during training, in chunks; the last chunk of a pass is short. Rows that belong together
 // stay together, two ranks get the same rows as one, and a resumed run goes on at its place.
 TEST(PreferenceLife, AStreamIsTheSameForAllRanksAndResumes) {
