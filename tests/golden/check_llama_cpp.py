@@ -90,7 +90,7 @@ MODELS = [
 
 TYPES = ["float32", "float16", "bfloat16", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q5_0", "q4_0", "iq4_nl"]
 SLACK = {"float32": 1e-4, "float16": 0.02, "bfloat16": 0.15}    # llama.cpp rounds rows to the weights' type
-CODES = 0.25                                                    # the slack of other types: rows are rounded to 8 bits
+CODES = 0.6          # the slack of other types: rows are rounded to 8 bits, and Gemma 4 does not scale scores, so that they are large
 ATTENTION, OTHERS = r".*_attn\.\w*proj\w*", r".*\.self_attn\.[qkvo]_proj"   # of models all of whose linears GGUF-LoRA cannot have
 TOLD = {ATTENTION: "attention", OTHERS: "q, k, v and o"}
 WIDER = ("hidden_size", "intermediate_size", "n_embd", "moe_intermediate_size", "shared_expert_intermediate_size")
