@@ -128,6 +128,22 @@ def state(**changes):
     return json.dumps({**form, **changes}).encode()
 
 
+def rows():
+    """Returns files of rows after a byte for their format."""
+    texts = [{'prompt': 'a', 'completion': 'b'}, {'text': 'a b'}, {'instruction': 'a', 'input': '', 'output': 'b'},
+             {'messages': [{'role': 'user', 'content': 'a'}, {'role': 'assistant', 'content': 'b'}]},
+             {'conversations': [{'from': 'human', 'value': 'a'}, {'from': 'gpt', 'value': 'b'}]},
+             {'prompt': 'a', 'chosen': 'b', 'rejected': 'c'}, {'prompt': 'a', 'completion': 'b', 'label': True},
+             {'input_ids': [1, 2, 3], 'labels': [-100, 2, 3]}, {'translation': {'de': 'a', 'en': 'b'}},
+             {'segments': [{'text': 'a', 'label': False}, {'text': 'b', 'label': True}]}]
+    for row in texts:
+        yield b'\0' + json.dumps(row).encode() + b'\r\n\n' + json.dumps(row).encode()
+        yield b'\1' + json.dumps([row, row]).encode()
+    yield b'\2prompt,completion\n"a ""b"",\nc",d\n'
+    yield b'\3prompt\tcompletion\na\tb\n'
+    yield b'\4\xef\xbb\xbfa line\r\nanother\n'
+
+
 def corpora():
     models, chats = 'tests/golden/models', 'tests/golden/templates'
     parquet = small(read('tests/golden/parquet/*.parquet')) + small(read('tests/golden/parquet/*.arrow'))
@@ -183,6 +199,7 @@ def corpora():
                          b'[TOOL_CALLS]add[ARGS]{"a": 1}', b'<|python_tag|>{"name": "add", "parameters": {}}']
     yield 'rollouts', [b'{"step": 1, "loss": 0.5, "epoch": 0.1}\n{"step": 2, "eval_loss": NaN}\n{"step": 4}\n',
                        b'{"step": 1, "prompt_ids": [1], "completion_ids": [2], "reward": 1.0}\n{"step": 9}\n']
+    yield 'rows', list(rows())
 
 
 def words_of(contents):
