@@ -116,7 +116,8 @@ constexpr Flag kOwn[] = {
     {"badam_update_ratio", number, no_effect, "", kBAdam},
     {"badam_mask_mode", text, no_effect, "", kBAdam},
     {"badam_verbose", whole, no_effect, "", kBAdam},
-    {"fp8", boolean, own, "training.fp8", "with an adapter also model.frozen_dtype"},
+    {"fp8", boolean, own, "training.fp8",
+     "with an adapter also model.frozen_dtype; of all linears, with scales by row"},
     {"fp8_backend", text, no_effect, "", "that is fp8's"},
     {"fp8_enable_fsdp_float8_all_gather", boolean, no_effect, "", "that is fp8's"},
     // the model

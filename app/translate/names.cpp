@@ -58,6 +58,9 @@ std::string optimizer_arguments(const Json& given) {
 void choose_fp8(const Given& given, Draft& draft) {
   if (!given.has("fp8")) return;
   if (!given.on("fp8")) return draft.ignore("fp8", "it is off");
+  if (const Json* four = draft.find("quantization.load_in_4bit"); four && *four == true)
+    return draft.reject("fp8", "there are no products in FP8 of weights in 4 bits");
+  if (given.on("fp16")) return draft.reject("fp8", "everything else is then in bfloat16, not in float16");
   draft.set("training.fp8", true);
   draft.set("training.bf16", true);
   if (*draft.find("finetuning_type") == "lora") draft.set("model.frozen_dtype", "fp8");

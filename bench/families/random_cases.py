@@ -38,7 +38,7 @@ F = torch.nn.functional
 # ---- the case ------------------------------------------------------------------------------------------------------
 
 def make_spec(family, seed):
-    """What a case is, from its family and a number alone."""
+    """The description of a case, from its family and a number alone."""
     draw = random.Random(f"{family} {seed}")
     kind = family if family in KINDS else "tokens"
     shape = random_shapes.FAMILIES[family](draw) if kind == "tokens" else draw.choice(random_shapes.HEADS)(draw)

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include "engine/core/error.h"
 #include "engine/files/file.h"
@@ -111,6 +113,14 @@ void write_below(const std::string& folder, const std::string& name, std::string
   AtomicFile file(place.fd(), part, path);
   file.write(text);
   file.commit();
+}
+
+void make_empty_below(const std::string& folder, const std::string& name) {
+  Place place(folder);
+  const std::string part = enter_folders(place, name, O_WRONLY | O_CREAT);
+  std::error_code none;  // it may not be there; the folder that is already open is reached by its number
+  std::filesystem::remove_all(str("/proc/self/fd/", place.fd(), "/", part), none);
+  if (::mkdirat(place.fd(), part.c_str(), 0777) != 0) fail(join_path(place.path(), part), O_WRONLY, errno);
 }
 
 void require_below(const std::string& folder, const std::string& name, const FileState& state) {

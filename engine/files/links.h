@@ -21,6 +21,10 @@ int open_below(const std::string& folder, const std::string& name, int ways);
 // (storage) as open_below().
 void write_below(const std::string& folder, const std::string& name, std::string_view text);
 
+// Makes an empty folder below a folder, in place of one with contents. Throws UserError (storage) as
+// open_below().
+void make_empty_below(const std::string& folder, const std::string& name);
+
 // Throws UserError (storage) unless folder/name is the file with this state, without a symbolic link below
 // the folder.
 void require_below(const std::string& folder, const std::string& name, const FileState&);

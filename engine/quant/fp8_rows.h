@@ -13,9 +13,9 @@
 // A row with a NaN or an infinity becomes NaN in y and dx. A row of zeros has the scale 2^-126.
 //
 // A matrix that is trained is in bf16, and is quantized for each product, as model.frozen_dtype=fp8 quantizes
-// it at load: w_j = fp8_scale(amax_j), and W_jk becomes fp8_code(W_jk, w_j). Its own gradient is a product in
-// bf16, as in the recipe. A matrix that is stored inputs first, V = W^T, has scales of its own rows: the two
-// formulas above change places.
+// it at load: w_j = fp8_scale(amax_j), and W_jk becomes fp8_code(W_jk, w_j); the CPU and CUDA get the same
+// codes of finite rows. Its own gradient is a product in bf16, as in the recipe. A matrix that is stored
+// inputs first, V = W^T, has scales of its own rows: the two formulas above change places.
 //
 // Scales, the factor 1 / s_i and codes are operations in f32, one after another; sums are in f32.
 #pragma once

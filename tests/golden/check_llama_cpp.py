@@ -89,6 +89,7 @@ MODELS = [
 
 
 TYPES = ["float32", "float16", "bfloat16", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q5_0", "q4_0", "iq4_nl"]
+REFUSED = 3          # the exit code of ft for input that it cannot use
 SLACK = {"float32": 1e-4, "float16": 0.02, "bfloat16": 0.15}    # llama.cpp rounds rows to the weights' type
 CODES = 0.6          # the slack of other types: rows are rounded to 8 bits, and Gemma 4 does not scale scores, so that they are large
 ATTENTION, OTHERS = r".*_attn\.\w*proj\w*", r".*\.self_attn\.[qkvo]_proj"   # of models all of whose linears GGUF-LoRA cannot have
@@ -176,6 +177,8 @@ def check_adapters(ft, config, prompts):
         try:
             run(ft, "export", "--to", "gguf-lora", "--from", "out", "--output", "adapter.gguf", "--dtype", "float32")
         except subprocess.CalledProcessError as e:
+            if e.returncode != REFUSED:
+                raise
             yield f"{where}: ft refuses: {' '.join(e.stderr.split())[-170:]}", True
             shutil.rmtree("out")
             continue
@@ -184,6 +187,7 @@ def check_adapters(ft, config, prompts):
         other = sum(a != b for a, b in zip(ours, before))
         yield f"{where}: {same} of {len(prompts)} answers are the same, {other} are others than the base's", 5 * same >= 4 * len(prompts) and other > 0
         return
+    yield "no adapter could be exported", False
 
 
 def main():

@@ -155,12 +155,15 @@ TEST(Fp8Products, AreRefusedByName) {
       {"model.frozen_dtype=auto"},
       "training.fp8: no weight of the model is in FP8; set model.frozen_dtype=fp8, or training.fp8=false");
   refused({"training.fp8_skip=[\"layers.7\"]"},
-          "training.fp8_skip: no linear of the model is named by \"layers.7\"");
+          "is named by \"layers.7\"; leave it out, or name one as in model.layers.0");
+  refused({"training.fp8_skip=[\"model\"]"}, "training.fp8_skip: leaves no linear to training.fp8");
   refused({"training.fp8_skip=[\"re:(\"]"}, "training.fp8_skip: \"(?:().*\" is not a regular expression");
   refused({"training.fp8=false", "training.fp8_skip=[\"layers.0\"]"},
           "training.fp8_skip: has no effect without training.fp8=true");
-  refused({"model.frozen_dtype=auto", "model.model_name_or_path=" + source_path("tests/golden/fp8/block")},
-          "has one for each block of 128 x 128; set training.fp8=false");
+  refused(
+      {"model.frozen_dtype=auto", "model.model_name_or_path=" + source_path("tests/golden/fp8/block")},
+      "has one for each block of 128 x 128; add \"model.layers.0.self_attn.q_proj\" to training.fp8_skip, or "
+      "set training.fp8=false");
 }
 
 }  // namespace

@@ -132,12 +132,11 @@ void Mlflow::begin(const RunHeader& header) {
   run_id_ = header.resumed_step > 0 ? find_run(output) : "";
   if (run_id_.empty()) run_id_ = sha256(random_tag() + output).substr(0, 32);
   run_ = join_path(experiment_id_, run_id_);
-  const std::string place = join_path(store_, run_);
-  for (const char* part : {"metrics", "params", "tags", "artifacts"})
+  for (const char* part : {"tags", "artifacts"})
     refuse_links(folder_, join_path("mlruns", join_path(run_, part)));
-  std::error_code none;
-  for (const char* part : {"metrics", "params"}) fs::remove_all(join_path(place, part), none);
-  for (const char* part : {"metrics", "params"}) fs::create_directories(join_path(place, part), none);
+  make_folders(folder_);
+  for (const char* part : {"metrics", "params"})
+    make_empty_below(folder_, join_path("mlruns", join_path(run_, part)));
   write_meta(kRunning);
   for (const auto& [name, value] : flat_settings(header.settings))
     put(join_path(run_, "params/" + name), plain_text(value).substr(0, kMaxParameter));

@@ -139,6 +139,8 @@ TEST_F(Import, Fp8IsForFrozenWeightsAndForTrainedOnes) {
   EXPECT_EQ(missing(frozen), Words{});
   EXPECT_EQ(at(frozen, "model.frozen_dtype"), "fp8");
   EXPECT_EQ(verdict(imported(full + "fp8: false\n"), "fp8"), "no_effect");
+  EXPECT_EQ(missing(imported(full + "fp16: true\nfp8: true\n")), Words{"fp8"});
+  EXPECT_EQ(missing(imported(std::string(kAxolotl) + "fp8: true\n")), Words{"fp8"});
 }
 
 TEST_F(Import, WhatIsNotThereIsNamedAndStrictRefusesIt) {

@@ -67,6 +67,34 @@ TEST(CudaRouting, RouteGrad) {
     });
 }
 
+// Rows of experts that no token chose must not be moved by rounding: their gradient is 0.
+TEST(CudaRouting, RouteGradOfExpertsThatNoTokenChoseIsZero) {
+  each_route([&](Trial& t, std::int64_t k) {
+    const RouteRule rule{.normalised = true};
+    Matrix& dlogits = t.matrix(1);
+    t.matrix(t.rows, k, DType::f32).randomize(2);
+    Matrix& ids = t.matrix(t.rows, k, DType::i32);
+    for (std::int64_t r = 0; r < t.rows; ++r)
+      for (std::int64_t j = 0; j < k; ++j) ids.set(r, j, double((r + 2 * j) % t.cols));
+    Matrix& p = t.matrix(t.rows, t.cols, DType::f32);
+    for (std::int64_t r = 0; r < t.rows; ++r)
+      for (std::int64_t e = 0; e < t.cols; ++e) p.set(r, e, 1 / double(3 + (r + e) % 7));
+    auto ops = make_cuda_ops(0, t.sizes);
+    std::list<OnGpu> gpu;
+    Tensors x;
+    for (const Matrix& m : t.made) x.push_back(gpu.emplace_back(*ops, m, t.offset).tensor);
+    ops->run(op::RouteGrad{.dlogits = x[0], .dweights = x[1], .ids = x[2], .p = x[3], .rule = rule});
+    Matrix got(t.rows, t.cols, dlogits.tensor.dtype, dlogits.tensor.stride - t.cols);
+    gpu.front().download(got);
+    for (std::int64_t r = 0; r < t.rows; ++r)
+      for (std::int64_t e = 0; e < t.cols; ++e) {
+        bool chosen = false;
+        for (std::int64_t j = 0; j < k; ++j) chosen = chosen || ids.get(r, j) == double(e);
+        if (!chosen) EXPECT_EQ(got.get(r, e), 0) << r << " " << e;
+      }
+  });
+}
+
 TEST(CudaRouting, GroupRows) {
   for (const Size size : kRoutes) {
     Trial t{DType::f32, size.rows, size.cols};
