@@ -1,12 +1,16 @@
 #include "lora/adapter.h"
 
 #include "engine/layers/sum.h"
+#include "lora/dora.h"
+#include "lora/kinds.h"
+#include "lora/starts/starts.h"
 
 namespace ft::lora {
 
 LoraAdapter::LoraAdapter(const std::string& module, std::int64_t in, std::int64_t out, std::int64_t rank,
                          float scale, float dropout, DType dtype)
-    : a{.name = module + ".lora_A.weight", .shape = {rank, in}, .dtype = dtype, .trainable = true},
+    : LinearAdapter(out, in),
+      a{.name = module + ".lora_A.weight", .shape = {rank, in}, .dtype = dtype, .trainable = true},
       b{.name = module + ".lora_B.weight", .shape = {out, rank}, .dtype = dtype, .trainable = true},
       scale_(scale),
       dropout_(dropout) {}
@@ -21,15 +25,8 @@ void LoraAdapter::cut(Cut how, TensorRank t, const Parts& parts) {
 
 void LoraAdapter::drop(Ctx& c, Tensor y, Tensor x) const {
   const bool part = a.portion.has_value();
-  c.numbers.each_run(x.rows(), [&](std::int64_t begin, std::int64_t end, std::int64_t number) {
-    c.ops.run(op::Dropout{.y = y.slice(begin, end),
-                          .x = x.slice(begin, end),
-                          .p = dropout_,
-                          .random = mask(c),
-                          .first_row = number,
-                          .first_column = part ? a.portion->runs[0].begin : 0,
-                          .columns = part ? a.portion->whole[1] : 0});
-  });
+  drop_input(c, y, x, dropout_, mask(c),
+             part ? InputPart{a.portion->runs[0].begin, a.portion->whole[1]} : InputPart{});
 }
 
 Tensor LoraAdapter::dropped(Ctx& c, Tensor x) const {
@@ -63,5 +60,63 @@ void LoraAdapter::down_grad(Ctx& c, Sum& dx, Tensor du, Tensor x) const {
   drop(c, through, through);
   dx.add(through);
 }
+
+void LoraAdapter::initialize(const Parameter& p, LoraInit init, Random random, Tensor y,
+                             std::int64_t first) const {
+  ft::lora::initialize(p, init, random, y, first);
+}
+
+void LoraAdapter::merge(Ops& ops, const ParameterValues& values, Tensor y, bool turned) const {
+  const Tensor down = values(a), up = values(b);
+  add_product(ops, y, down, up, scale_, turned);
+}
+
+void add_product(Ops& ops, Tensor y, Tensor a, Tensor b, float scale, bool turned) {
+  const Term term = turned ? Term{a, Trans::yes, b, Trans::yes} : Term{b, Trans::no, a, Trans::no};
+  product(ops, y, term, scale, y);
+}
+
+namespace {
+
+constexpr PeftKey same(const char* name) { return {name, name}; }
+constexpr PeftKey kLoraKeys[] = {same("r"),
+                                 same("lora_alpha"),
+                                 same("lora_dropout"),
+                                 same("target_modules"),
+                                 same("target_parameters"),
+                                 same("exclude_modules"),
+                                 same("modules_to_save"),
+                                 same("layers_to_transform"),
+                                 same("layers_pattern"),
+                                 same("trainable_token_indices"),
+                                 same("ensure_weight_tying"),
+                                 same("use_rslora"),
+                                 same("use_dora"),
+                                 same("init_lora_weights"),
+                                 same("eva_config"),
+                                 same("bias"),
+                                 same("rank_pattern"),
+                                 same("alpha_pattern")};
+constexpr LoraInit kLoraStarts[] = {LoraInit::kaiming,    LoraInit::random_b, LoraInit::gaussian,
+                                    LoraInit::orthogonal, LoraInit::pissa,    LoraInit::olora,
+                                    LoraInit::loftq,      LoraInit::eva};
+
+std::unique_ptr<LinearAdapter> make_lora(const LoraConfig& c, const AdapterForm& f) {
+  const auto make = [&]<class T>(std::type_identity<T>) -> std::unique_ptr<LinearAdapter> {
+    return std::make_unique<T>(f.module, f.in, f.out, f.rank, f.scale, f.dropout, f.dtype);
+  };
+  if (c.use_dora) return make(std::type_identity<DoraAdapter>{});
+  return make(std::type_identity<LoraAdapter>{});
+}
+
+}  // namespace
+
+constexpr AdapterKind kinds::kLora{.name = "lora",
+                                   .peft_type = "LORA",
+                                   .title = "LoRA",
+                                   .rank = 8,
+                                   .keys = kLoraKeys,
+                                   .starts = kLoraStarts,
+                                   .make = make_lora};
 
 }  // namespace ft::lora

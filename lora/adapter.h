@@ -5,11 +5,11 @@
 #pragma once
 #include <vector>
 
-#include "engine/layers/linear.h"
+#include "lora/linear_adapter.h"
 
 namespace ft::lora {
 
-class LoraAdapter : public Adapter {
+class LoraAdapter : public LinearAdapter {
  public:
   // `module` is PEFT's name of the adapted Linear: base_model.model.model.layers.0.self_attn.q_proj
   LoraAdapter(const std::string& module, std::int64_t in, std::int64_t out, std::int64_t rank, float scale,
@@ -31,8 +31,10 @@ class LoraAdapter : public Adapter {
   std::int64_t rank() const { return a.shape[0]; }
   float scale() const { return scale_; }
 
-  // Returns the trained parameters, in the order of the adapter's files.
-  virtual std::vector<Parameter*> trained() { return {&a, &b}; }
+  std::vector<Parameter*> trained() override { return {&a, &b}; }
+  const Parameter* neutral_at_zero() const override { return &b; }
+  void initialize(const Parameter&, LoraInit, Random, Tensor y, std::int64_t first) const override;
+  void merge(Ops&, const ParameterValues&, Tensor y, bool turned) const override;
 
   Parameter a, b;  // ....lora_A.weight, ....lora_B.weight
 
@@ -49,5 +51,11 @@ class LoraAdapter : public Adapter {
 
   float scale_, dropout_;
 };
+
+// Returns an adapter of the kind LoRA, DoRA's too.
+inline LoraAdapter& as_lora(LinearAdapter& a) { return dynamic_cast<LoraAdapter&>(a); }
+
+// Adds s B A to y (out, in), or its transpose to y (in, out) (`turned`): f32, in the host's memory.
+void add_product(Ops&, Tensor y, Tensor a, Tensor b, float scale, bool turned);
 
 }  // namespace ft::lora

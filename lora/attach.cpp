@@ -4,10 +4,8 @@
 #include <cmath>
 #include <optional>
 #include <set>
-#include <type_traits>
 #include <utility>
 
-#include "lora/dora.h"
 #include "lora/matching.h"
 #include "lora/no_effect.h"
 #include "lora/peft_config.h"
@@ -92,16 +90,20 @@ class Chooser {
     return {r, static_cast<float>(scale)};
   }
   // module: the adapted module's name in the files. name: the name that patterns of ranks are matched with.
-  std::unique_ptr<LoraAdapter> adapter(const Linear& l, const std::string& module, const std::string& name,
-                                       DType dtype) {
+  std::unique_ptr<LinearAdapter> adapter(const Linear& l, const std::string& module, const std::string& name,
+                                         DType dtype) {
     const Form f = form(in_peft(name));
     require_start(l, f.r);
-    const auto make = [&]<class T>(std::type_identity<T>) {
-      return std::make_unique<T>(kPeftPrefix + in_peft(module), l.in, l.out, f.r, f.scale,
-                                 static_cast<float>(config_.lora_dropout), dtype);
-    };
-    if (config_.use_dora) return make(std::type_identity<DoraAdapter>{});
-    return make(std::type_identity<LoraAdapter>{});
+    const AdapterKind& kind = *config_.peft_type;
+    if (const auto most = kind.most_rank ? kind.most_rank(l.in, l.out) : f.r; f.r > most)
+      throw UserError(origin_.exit, str(setting("r"), ": is ", f.r, ", and for ", l.name, " (", l.out, " x ",
+                                        l.in, ") ", kind.title, " needs an r of at most ", most));
+    if (!kind.inputs_first && l.weight->inputs_first())
+      throw UserError(origin_.exit, str(setting("peft_type"), ": ", kind.title, " is not for ", l.name,
+                                        ", whose weight is stored inputs first; PEFT does not adapt it "
+                                        "either. Leave it out of target_modules, or set lora"));
+    return kind.make(config_, {kPeftPrefix + in_peft(module), l.in, l.out, f.r, f.scale,
+                               static_cast<float>(config_.lora_dropout), dtype});
   }
   // Returns the ranks and scales for the parameters of experts.
   ExpertsRanks experts(const Moe& m) {
@@ -271,6 +273,8 @@ void adapt_embedding(Model& model, Chooser& chooser, const LoraConfig& config, D
            ": not for encoder-decoders, whose encoder and decoder look up tokens separately; leave it out, "
            "or name it in modules_to_save");
   if (config.use_dora) refuse(at + ": not with use_dora; leave one of the two out");
+  if (config.peft_type != &kinds::kLora)
+    refuse(str(at, ": not with peft_type ", config.peft_type->name, "; leave it out"));
   const LoraInit init = start_of(config.init_lora_weights)->init;
   if (init != LoraInit::kaiming && init != LoraInit::random_b && init != LoraInit::gaussian)
     refuse(at + ": only with init_lora_weights true, false and gaussian");
@@ -394,7 +398,7 @@ void attach_again(Model& model, Attached& attached, const LoraConfig& config, DT
   Chooser chooser(config, origin);
   const std::vector<std::string> linears = std::exchange(attached.linears, {}),
                                  weights = std::exchange(attached.weights, {});
-  const std::vector<LoraAdapter*> adapters = std::exchange(attached.adapters, {});
+  const std::vector<LinearAdapter*> adapters = std::exchange(attached.adapters, {});
   EachLinear each([&](Linear& l) {
     const auto found = std::find(adapters.begin(), adapters.end(), l.adapter.get());
     if (!l.adapter || found == adapters.end()) return;

@@ -23,12 +23,12 @@ struct TokenTable {
 };
 
 struct Attached {
-  std::vector<std::string> linears;    // names of the adapted Linears
-  std::vector<LoraAdapter*> adapters;  // their adapters, in the same order
-  std::vector<std::string> weights;    // the names of their weights in the model's files
-  std::vector<bool> turned;            // true: the weight is stored (in, out)
-  std::vector<ExpertPart> experts;     // matrices with adapters that cover all experts of a layer
-  bool single_experts = false;         // Linears of single experts are adapted, as with transformers 4
+  std::vector<std::string> linears;      // names of the adapted Linears
+  std::vector<LinearAdapter*> adapters;  // their adapters, in the same order
+  std::vector<std::string> weights;      // the names of their weights in the model's files
+  std::vector<bool> turned;              // true: the weight is stored (in, out)
+  std::vector<ExpertPart> experts;       // matrices with adapters that cover all experts of a layer
+  bool single_experts = false;           // Linears of single experts are adapted, as with transformers 4
   std::vector<Parameter*> whole;  // completely trained parameters: modules_to_save and biases, by base names
   std::string head = "lm_head";   // the head's name in the model
   bool inputs_first = false;  // PEFT's fan_in_fan_out: some weights are stored (in, out), and not in 4 bits

@@ -12,7 +12,7 @@ class OfLinear final : public Adapter {
  public:
   using Rows = std::shared_ptr<const std::vector<AdapterRows>>;
   explicit OfLinear(Rows rows) : rows_(std::move(rows)) {}
-  void add(std::int32_t number, std::unique_ptr<LoraAdapter> adapter) {
+  void add(std::int32_t number, std::unique_ptr<LinearAdapter> adapter) {
     width_ += adapter->width();
     parts_.push_back({number, std::move(adapter)});
   }
@@ -43,7 +43,7 @@ class OfLinear final : public Adapter {
  private:
   struct Part {
     std::int32_t number;
-    std::unique_ptr<LoraAdapter> adapter;
+    std::unique_ptr<LinearAdapter> adapter;
   };
   [[noreturn]] static void refuse() { throw InternalError("a choice of adapters is not trained"); }
   // Calls f(part, its columns of u).
@@ -64,6 +64,7 @@ class OfLinear final : public Adapter {
 // Returns the setting of an adapter that would change computations that all rows share; "": there is none.
 std::string shared_part(const LoraConfig& c, const AdapterFolder& folder, const std::string& embedding) {
   if (c.use_dora) return "use_dora";
+  if (!c.peft_type->by_request) return str("peft_type ", c.peft_type->peft_type);
   if (c.modules_to_save && !c.modules_to_save->empty()) return "modules_to_save";
   if (c.bias != LoraBias::none) return "bias";
   if (!trained_tokens(c.trainable_token_indices, "", Exit::input).empty()) return "trainable_token_indices";
@@ -101,7 +102,7 @@ AdapterChoice::AdapterChoice(Model& model, const std::vector<Named>& all, DType 
     EachLinear take([&](Linear& l) {
       if (!l.adapter) return;
       if (l.name == head) refuse("an adapter of " + head);
-      std::unique_ptr<LoraAdapter> own(&dynamic_cast<LoraAdapter&>(*l.adapter.release()));
+      std::unique_ptr<LinearAdapter> own(&dynamic_cast<LinearAdapter&>(*l.adapter.release()));
       for (Parameter* p : own->trained()) {
         const std::string name = str(all[i].name, ":", p->name);
         stored_.emplace(name, Stored{&folder, p->name});

@@ -20,8 +20,8 @@ class AdapterChoice {
     std::string name, folder;
   };
   // Attaches all of these adapters to a model without adapters. Throws UserError (input) if one is more than
-  // LoRA of Linears inside the blocks: it would change computations that all rows share. `head`, `embedding`:
-  // their names in the model.
+  // additions to the outputs of Linears inside the blocks: it would change computations that all rows share.
+  // `head`, `embedding`: their names in the model.
   AdapterChoice(Model&, const std::vector<Named>&, DType, const std::string& head,
                 const std::string& embedding);
   AdapterChoice(const AdapterChoice&) = delete;

@@ -7,10 +7,12 @@
 #include <variant>
 #include <vector>
 
+#include "engine/core/chosen.h"
 #include "engine/core/dtype_words.h"
 #include "engine/core/error.h"
 #include "engine/core/rules.h"
 #include "engine/quant/book_words.h"
+#include "lora/kind.h"
 
 namespace ft::lora {
 
@@ -76,7 +78,8 @@ struct EvaConfig {
 };
 
 struct LoraConfig {
-  std::int64_t r = 8;
+  Chosen<AdapterKind> peft_type = &kinds::kLora;
+  std::int64_t r = 8;  // unless the kind has another default
   double lora_alpha = 16;
   double lora_dropout = 0;
   Modules target_modules = "all-linear";  // unless the model's family has another default
@@ -94,14 +97,23 @@ struct LoraConfig {
   LoraBias bias = LoraBias::none;
   Pattern<std::int64_t> rank_pattern;
   Pattern<double> alpha_pattern;
+  std::optional<std::int64_t> random_seed;
   std::optional<std::string> adapter_name_or_path;
   std::string task_type = "CAUSAL_LM";  // of the model; PEFT's word, not a setting
   // Not a setting: all-linear was requested beside adapter_name_or_path, so the adapter must be all-linear.
   bool expects_all_linear = false;
 
   void fields(auto& f) {
-    f("r", r, "Rank of the adapters: rows of A, columns of B.", at_least(1),
-      aka({"rank", "lora_r", "lora_rank"}));
+    f("peft_type", peft_type,
+      "Kind of adapter: LoRA, MiSS, HiRA or SHiRA (docs/adapters.md says when to use which). The settings "
+      "below are "
+      "those of PEFT's configuration of the kind, where lora_dropout is miss_dropout or hira_dropout, and "
+      "init_lora_weights is init_weights.");
+    f("r", r,
+      "Rank of the adapters: rows of A, columns of B; of MiSS the columns that share a change; SHiRA trains "
+      "r "
+      "(inputs + outputs) elements. Left out, MiSS's is 64, HiRA's and SHiRA's 32, as in PEFT.",
+      at_least(1), aka({"rank", "lora_r", "lora_rank"}));
     f("lora_alpha", lora_alpha, "The adapter's output is scaled by lora_alpha / r.", above(0),
       aka({"alpha"}));
     f("lora_dropout", lora_dropout, "Dropout on the adapter's input.", at_least(0), below(1),
@@ -140,6 +152,9 @@ struct LoraConfig {
     f("bias", bias, "Biases to train.");
     f("rank_pattern", rank_pattern, "Ranks for particular modules: {regular expression: rank}.", at_least(1));
     f("alpha_pattern", alpha_pattern, "Alphas for particular modules: {regular expression: alpha}.");
+    f("random_seed", random_seed,
+      "Seed of SHiRA's random places, which are PEFT's with the same seed; null: the seed that torch takes.",
+      at_least(0));
     f("adapter_name_or_path", adapter_name_or_path,
       "Start from this PEFT adapter: its weights and its configuration. Settings given here must "
       "agree with it.",

@@ -22,8 +22,9 @@ class Doubled {
   Doubled(const SafetensorsFile& from, const Attached& attached, const FirstFactors& first)
       : from_(from), first_(first) {
     for (std::size_t i = 0; i < attached.adapters.size(); ++i) {
-      factors_[peft_name(attached.adapters[i]->a, attached)] = {i, true};
-      factors_[peft_name(attached.adapters[i]->b, attached)] = {i, false};
+      const LoraAdapter& l = as_lora(*attached.adapters[i]);
+      factors_[peft_name(l.a, attached)] = {i, true};
+      factors_[peft_name(l.b, attached)] = {i, false};
     }
   }
 
@@ -90,28 +91,27 @@ class WithRepeated {
   Tensor operator()(const TensorSpec& spec) {
     const auto repeated = more_.find(spec.name);
     const bool turned = repeated != more_.end() && repeated->second.turned;
-    read(stored_, *from_.find(repeated == more_.end() ? spec.name : repeated->second.of));
-    if (!turned) return view(stored_, spec.shape);
-    values_.resize(stored_.size());
+    read(*from_.find(repeated == more_.end() ? spec.name : repeated->second.of), spec.dtype);
+    const Tensor stored(stored_.data(), spec.dtype, spec.shape);
+    if (!turned) return stored;
+    values_.resize(static_cast<std::size_t>(stored.numel()));
     const std::int64_t rows = spec.shape[0], columns = spec.shape[1];
     for (std::int64_t r = 0; r < rows; ++r)
       for (std::int64_t c = 0; c < columns; ++c)
-        values_[static_cast<std::size_t>(r * columns + c)] = stored_[static_cast<std::size_t>(c * rows + r)];
-    return view(values_, spec.shape);
+        values_[static_cast<std::size_t>(r * columns + c)] = stored.as<float>()[c * rows + r];
+    return {reinterpret_cast<std::byte*>(values_.data()), DType::f32, spec.shape};
   }
 
  private:
-  static Tensor view(std::vector<float>& values, const Shape& shape) {
-    return {reinterpret_cast<std::byte*>(values.data()), DType::f32, shape};
-  }
-  void read(std::vector<float>& values, const StoredTensor& t) const {
-    values.resize(static_cast<std::size_t>(t.numel));
-    from_.read(t, view(values, shape_of(t)));
+  void read(const StoredTensor& t, DType type) {
+    stored_.resize(static_cast<std::size_t>(t.numel * size_of(type)));
+    from_.read(t, Tensor(stored_.data(), type, shape_of(t)));
   }
 
   const SafetensorsFile& from_;
   std::map<std::string, Repeated> more_;
-  std::vector<float> stored_, values_;
+  std::vector<std::byte> stored_;
+  std::vector<float> values_;  // turned
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "lora/dora.h"
 
+#include <cmath>
+
 #include "engine/layers/sum.h"
 
 namespace ft::lora {
@@ -35,6 +37,21 @@ void DoraAdapter::visit_up(Visitor& v) {
   v.parameter(b);
   v.parameter(magnitude);
   v.parameter(squares);
+}
+
+void DoraAdapter::merge(Ops& ops, const ParameterValues& values, Tensor y, bool turned) const {
+  LoraAdapter::merge(ops, values, y, turned);
+  const Tensor m = values(magnitude);
+  const std::int64_t out = m.numel(), in = y.numel() / out;
+  for (std::int64_t r = 0; r < out; ++r) {
+    const auto weight = [&](std::int64_t i) -> float& {
+      return y.as<float>()[turned ? i * out + r : r * in + i];
+    };
+    double sum = 0;
+    for (std::int64_t i = 0; i < in; ++i) sum += static_cast<double>(weight(i)) * weight(i);
+    const auto by = static_cast<float>(m.as<float>()[r] / std::sqrt(sum));
+    for (std::int64_t i = 0; i < in; ++i) weight(i) *= by;
+  }
 }
 
 }  // namespace ft::lora

@@ -27,6 +27,8 @@ class DoraAdapter final : public LoraAdapter, public Rescaling {
                     "lora.use_dora: not with distributed.tensor_parallel_size yet; leave one of the two out");
   }
   std::vector<Parameter*> trained() override { return {&a, &b, &magnitude}; }
+  const Parameter* neutral_at_zero() const override { return nullptr; }  // magnitudes change weights too
+  void merge(Ops&, const ParameterValues&, Tensor y, bool turned) const override;
 
   Parameter magnitude;  // ....lora_magnitude_vector: (out) f32 in runs of any type
   Parameter squares;    // sums of squares of W's rows, (out) f32; frozen, and in no file

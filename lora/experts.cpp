@@ -210,6 +210,7 @@ std::vector<ExpertsLora*> adapters_of(const std::vector<ExpertPart>& parts) {
 
 LoraConfig with_expert_parameters(Model& model, LoraConfig config, const std::string& head,
                                   const std::string& prefix, Exit exit) {
+  if (config.peft_type != &kinds::kLora) return config;
   Names names(head);
   model.visit(names);
   if (names.modules.empty()) return config;

@@ -65,8 +65,9 @@ std::string weight_of(Linear&);
 
 // Converts a LoraConfig as PEFT does for models with experts: target_modules that name experts' Linears (as
 // all-linear does) become target_parameters. gate_up_proj, which joins gate and up, gets twice the rank and
-// alpha. Models without experts keep the config. So do models whose names PEFT keeps (Moe::keeps_names),
-// where the names mean other Linears. Throws UserError (`exit`) if only one of gate and up is named.
+// alpha. Models without experts, and kinds other than LoRA, keep the config. So do models whose names PEFT
+// keeps (Moe::keeps_names), where the names mean other Linears. Throws UserError (`exit`) if only one of gate
+// and up is named.
 LoraConfig with_expert_parameters(Model&, LoraConfig, const std::string& head, const std::string& prefix,
                                   Exit exit);
 

@@ -31,6 +31,8 @@ class Part {
     const auto refuse = [&](const std::string& what) {
       throw UserError(Exit::input, str(printable(p.folder), ": ", what, "; ft merge it alone"));
     };
+    if (c.peft_type != &kinds::kLora)
+      refuse(str("peft_type: only LORA is mixed, not ", c.peft_type->peft_type));
     if (c.use_dora) refuse("use_dora: magnitudes cannot be mixed");
     if (c.target_parameters) refuse("target_parameters: adapters of experts are not mixed");
     if (start_of(c.init_lora_weights)->changes_base())

@@ -62,7 +62,7 @@ bool is_adapted(const std::string& module, const Attached& a) {
 
 std::vector<const Parameter*> trained(const Attached& a) {
   std::vector<const Parameter*> all(a.whole.begin(), a.whole.end());
-  for (LoraAdapter* l : a.adapters)
+  for (LinearAdapter* l : a.adapters)
     for (const Parameter* p : l->trained()) all.push_back(p);
   for (const TokenTable& t : a.tokens) all.push_back(t.values);
   if (a.embedding) all.insert(all.end(), {&a.embedding->a, &a.embedding->b});
@@ -153,16 +153,31 @@ void AdapterFolder::expect(const Attached& attached, const std::vector<const Par
       expect_shape(*t, dims_of(*p));
       used.push_back(t);
     }
-  for (const Parameter* p : trained(attached)) {
-    const StoredTensor* t = find(*p);
-    if (!t)
-      throw UserError(exit_, str(weights_->path(), ": ", peft_name(*p, attached), " is missing; ",
-                                 config_file_, " expects it"));
-    expect_shape(*t, dims_of(*p));
-    used.push_back(t);
-  }
+  for (const Parameter* p : trained(attached)) used.push_back(&expect_own(*p, attached));
+  for (LinearAdapter* l : attached.adapters)
+    for (const Parameter* p : l->fixed()) used.push_back(&expect_fixed(*l, *p, attached));
   for (const StoredTensor& t : weights_->tensors())
     if (std::find(used.begin(), used.end(), &t) == used.end()) expect_frozen(t, attached, tables);
+}
+
+const StoredTensor& AdapterFolder::expect_own(const Parameter& p, const Attached& attached) const {
+  const StoredTensor* t = find(p);
+  if (!t)
+    throw UserError(exit_, str(weights_->path(), ": ", peft_name(p, attached), " is missing; ", config_file_,
+                               " expects it"));
+  expect_shape(*t, dims_of(p));
+  return *t;
+}
+
+const StoredTensor& AdapterFolder::expect_fixed(const LinearAdapter& l, const Parameter& p,
+                                                const Attached& attached) const {
+  const StoredTensor& t = expect_own(p, attached);
+  std::vector<std::byte> memory(static_cast<std::size_t>(p.whole_shape().numel() * size_of(p.dtype)));
+  const Tensor values(memory.data(), p.dtype, p.whole_shape());
+  weights_->read(t, values, 0);
+  if (const std::string fault = l.fault_of(values); !fault.empty())
+    throw UserError(exit_, str(weights_->path(), ": ", t.name, ": ", fault));
+  return t;
 }
 
 // PEFT writes the tensors that a tied head shares with the embedding a second time. Returns true for such a
@@ -188,7 +203,8 @@ void AdapterFolder::expect_frozen(const StoredTensor& t, const Attached& attache
                                   const std::vector<const Parameter*>& tables) const {
   for (std::size_t i = 0; i < attached.linears.size(); ++i) {
     if (t.name != kPeftPrefix + in_peft(attached.linears[i]) + kBaseWeight) continue;
-    expect_shape(t, {attached.adapters[i]->b.whole_shape()[0], attached.adapters[i]->a.whole_shape()[1]});
+    const Shape& shape = attached.adapters[i]->weight_shape();
+    expect_shape(t, {shape[0], shape[1]});
     return;
   }
   for (const Parameter* p : tables) {
@@ -225,11 +241,12 @@ void create_adapter(const std::string& folder, const LoraConfig& config, const A
   std::vector<TensorSpec> specs = tables;
   for (const Parameter* p : trained(attached))
     specs.push_back({peft_name(*p, attached), DType::f32, p->whole_shape()});
+  for (LinearAdapter* l : attached.adapters)
+    for (const Parameter* p : l->fixed())
+      specs.push_back({peft_name(*p, attached), p->dtype, p->whole_shape()});
   for (std::size_t i = 0; frozen_head && i < attached.linears.size(); ++i)
     if (attached.linears[i] == attached.head)
-      specs.push_back({frozen_head_name(attached),
-                       *frozen_head,
-                       {attached.adapters[i]->b.whole_shape()[0], attached.adapters[i]->a.whole_shape()[1]}});
+      specs.push_back({frozen_head_name(attached), *frozen_head, attached.adapters[i]->weight_shape()});
   write_safetensors(join_path(folder, kWeights), specs, {});
   write_file(join_path(folder, kConfig), adapter_config_text(config, attached, base_model));
 }

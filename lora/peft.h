@@ -44,6 +44,9 @@ class AdapterFolder {
   const StoredTensor* find(const Parameter&) const;
   const StoredTensor* find(const std::string& parameter) const;
   void expect_shape(const StoredTensor&, const std::vector<std::int64_t>& shape) const;
+  // Return the file's tensor of a parameter of an adapter. Throw UserError if it is missing or faulty.
+  const StoredTensor& expect_own(const Parameter&, const Attached&) const;
+  const StoredTensor& expect_fixed(const LinearAdapter&, const Parameter&, const Attached&) const;
   void expect_frozen(const StoredTensor&, const Attached&, const std::vector<const Parameter*>& tables) const;
   bool repeats_for_head(const StoredTensor&, const Attached&, const StoredTensor* table) const;
 
@@ -62,8 +65,9 @@ std::string peft_name(const Parameter&, const Attached&);
 std::string frozen_head_name(const Attached&);
 
 // Creates the two files in an existing folder, the weights without their values, which SafetensorsFiller
-// writes. `frozen_head`: the type of frozen_head_name(); empty: there is no such tensor. `tables`: the
-// embedding and head of a vocabulary that has grown, which PEFT saves completely.
+// writes: of trained parameters and of the fixed ones of adapters. `frozen_head`: the type of
+// frozen_head_name(); empty: there is no such tensor. `tables`: the embedding and head of a vocabulary that
+// has grown, which PEFT saves completely.
 void create_adapter(const std::string& folder, const LoraConfig&, const Attached&,
                     const std::string& base_model, std::optional<DType> frozen_head,
                     const std::vector<TensorSpec>& tables = {});

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "engine/files/json.h"
+#include "lora/kinds.h"
 #include "lora/peft_config.h"
 
 namespace ft::lora {
@@ -21,6 +22,16 @@ std::optional<Modules> read_modules(const JsonObject& j, const char* key) {
   return Modules{j.texts(key)};
 }
 
+const AdapterKind& read_kind(const JsonObject& j) {
+  const std::string type = j.text("peft_type");
+  std::string all;
+  for (const AdapterKind* kind : AdapterKind::all()) {
+    if (type == kind->peft_type) return *kind;
+    all += str(all.empty() ? "" : kind == AdapterKind::all().back() ? " or " : ", ", kind->peft_type);
+  }
+  j.refuse("peft_type", all);
+}
+
 // Refuses settings that compute another update than B A x. fan_in_fan_out is allowed: PEFT ignores it on
 // Linears.
 void refuse_foreign(const JsonObject& j) {
@@ -32,6 +43,21 @@ void refuse_foreign(const JsonObject& j) {
     if (v != false && !(v.is_structured() && v.empty()))
       j.refuse(key, "false or null: ft does not compute this kind of LoRA");
   }
+}
+
+// Returns the initialization of a kind other than LoRA.
+LoraInitWord read_init(const JsonObject& j, const AdapterKind& kind) {
+  const char* key = kind.key_of("init_lora_weights");
+  if (!key || !j.has(key)) return LoraInit::kaiming;
+  const std::string word = j.is_bool(key)   ? (j.boolean(key) ? "true" : "false")
+                           : j.is_text(key) ? j.text(key)
+                                            : "";
+  std::string all;
+  for (const LoraInit init : kind.starts) {
+    if (word == name_of(init)) return init;
+    all += (all.empty() ? "" : init == kind.starts.back() ? " or " : ", ") + std::string(name_of(init));
+  }
+  j.refuse(key, str(all, ": ft has no other variants of ", kind.title));
 }
 
 // Returns the initialization of A and B. With pissa and olora, PEFT saved the adapter without converting it:
@@ -75,8 +101,10 @@ Json init_as_json(const LoraInitWord& init) {
 }
 
 // Returns the keys with a value that neither ft nor PEFT 0.21 knows.
-std::vector<std::string> unknown_keys(const JsonObject& j) {
-  const Json known = Json::parse(adapter_config_text({}, {}, ""));
+std::vector<std::string> unknown_keys(const JsonObject& j, const AdapterKind& kind) {
+  LoraConfig of_kind;
+  of_kind.peft_type = &kind;
+  const Json known = Json::parse(adapter_config_text(of_kind, {}, ""));
   std::vector<std::string> unknown;
   for (const auto& [key, value] : j.json().items()) {
     const bool silent =
@@ -136,50 +164,68 @@ std::string nested_name(const std::string& name, const std::string& nested) {
 
 AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   const JsonObject j = JsonObject::read(path, {.exit = exit});
-  if (j.text("peft_type") != "LORA") j.refuse("peft_type", "LORA");
-  refuse_foreign(j);
+  const AdapterKind& kind = read_kind(j);
+  const bool lora = &kind == &kinds::kLora;
+  if (lora) refuse_foreign(j);
   AdapterConfig result;
   LoraConfig& c = result.lora;
-  c.init_lora_weights = read_init(j);
-  c.r = j.integer_or("r", 8, 1, kMaxRank);
-  c.lora_alpha = j.positive_number_or("lora_alpha", 8);
-  c.lora_dropout = j.number_or("lora_dropout", 0);
-  if (c.lora_dropout < 0 || c.lora_dropout >= 1) j.refuse("lora_dropout", "at least 0 and below 1");
-  const auto targets = read_modules(j, "target_modules");
-  if (j.has("target_parameters") && !j.texts("target_parameters").empty())
+  c.peft_type = &kind;
+  // Returns the key of a setting; empty: the file has none.
+  const auto key = [&](const char* setting) {
+    const char* name = kind.key_of(setting);
+    return name && j.has(name) ? std::string_view(name) : std::string_view();
+  };
+  const auto has = [&](const char* setting) { return !key(setting).empty(); };
+  c.init_lora_weights = lora ? read_init(j) : read_init(j, kind);
+  c.r = j.integer_or("r", kind.rank, 1, kMaxRank);
+  if (kind.key_of("lora_alpha")) c.lora_alpha = j.positive_number_or("lora_alpha", 8);
+  if (const auto dropout = key("lora_dropout"); !dropout.empty()) {
+    c.lora_dropout = j.number(dropout);
+    if (c.lora_dropout < 0 || c.lora_dropout >= 1) j.refuse(dropout, "at least 0 and below 1");
+  }
+  const auto modules = [&](const char* setting) {
+    return has(setting) ? read_modules(j, setting) : std::optional<Modules>();
+  };
+  const auto targets = modules("target_modules");
+  if (has("target_parameters") && !j.texts("target_parameters").empty())
     c.target_parameters = j.texts("target_parameters");
   if (!targets && !c.target_parameters) j.refuse("target_modules", "a list of names or a string");
   c.target_modules = targets.value_or(Modules{std::vector<std::string>{}});
-  c.exclude_modules = read_modules(j, "exclude_modules");
-  if (j.has("modules_to_save")) c.modules_to_save = j.texts("modules_to_save");
-  if (j.has("layers_to_transform")) c.layers_to_transform = j.integers("layers_to_transform");
-  const auto pattern = read_modules(j, "layers_pattern");
+  c.exclude_modules = modules("exclude_modules");
+  if (has("modules_to_save")) c.modules_to_save = j.texts("modules_to_save");
+  if (has("layers_to_transform")) c.layers_to_transform = j.integers("layers_to_transform");
+  const auto pattern = modules("layers_pattern");
   if (pattern && *pattern != Modules("") && *pattern != Modules(std::vector<std::string>{}))
     c.layers_pattern = pattern;
-  if (const char* key = "trainable_token_indices"; j.has(key)) {
-    c.trainable_token_indices.text = j.json()[key].dump();
-    trained_tokens(c.trainable_token_indices, str(path, ": ", key), exit);
+  if (const char* tokens = "trainable_token_indices"; has(tokens)) {
+    c.trainable_token_indices.text = j.json()[tokens].dump();
+    trained_tokens(c.trainable_token_indices, str(path, ": ", tokens), exit);
   }
-  c.ensure_weight_tying = j.boolean_or("ensure_weight_tying", false);
-  c.use_rslora = j.boolean_or("use_rslora", false);
-  c.use_dora = j.boolean_or("use_dora", false);
+  c.ensure_weight_tying = has("ensure_weight_tying") && j.boolean("ensure_weight_tying");
+  c.use_rslora = has("use_rslora") && j.boolean("use_rslora");
+  c.use_dora = has("use_dora") && j.boolean("use_dora");
+  if (has("random_seed")) c.random_seed = j.integer("random_seed", 0);
   c.task_type = j.text_or("task_type", c.task_type);
-  const auto bias = value_of<LoraBias>(j.text_or("bias", "none"));
-  if (!bias) j.refuse("bias", "none, all or lora_only");
-  c.bias = *bias;
-  auto values = [&](const char* key, auto& out, auto read) {
-    if (!j.has(key)) return;
-    const JsonObject o = j.object(key);
+  if (has("bias")) {
+    const std::string word = j.text("bias");
+    const auto bias = word == kind.lora_only ? LoraBias::lora_only : value_of<LoraBias>(word);
+    if (!bias || (*bias == LoraBias::lora_only && word != kind.lora_only))
+      j.refuse("bias", str("none, all or ", kind.lora_only));
+    c.bias = *bias;
+  }
+  auto values = [&](const char* setting, auto& out, auto read) {
+    if (!has(setting)) return;
+    const JsonObject o = j.object(setting);
     for (const std::string& k : o.keys()) out.emplace_back(k, read(o, k));
   };
   values("rank_pattern", c.rank_pattern,
          [](const JsonObject& o, auto& k) { return o.integer(k, 1, kMaxRank); });
   values("alpha_pattern", c.alpha_pattern, [](const JsonObject& o, auto& k) { return o.number(k); });
   result.base_model = j.has("base_model_name_or_path") ? j.text("base_model_name_or_path") : "";
-  for (const std::string& key : unknown_keys(j))
-    result.warnings.push_back(str(path, ": ", printable(key),
-                                  " is not a setting of LoRA that ft knows; it is ignored, and the adapter "
-                                  "may compute another function than in the program that made it"));
+  for (const std::string& unknown : unknown_keys(j, kind))
+    result.warnings.push_back(str(path, ": ", printable(unknown), " is not a setting of ", kind.title,
+                                  " that ft knows; it is ignored, and the adapter may compute another "
+                                  "function than in the program that made it"));
   return result;
 }
 
@@ -219,6 +265,23 @@ Json targets_inside(const Json& targets, const LoraConfig& c, const Attached& at
   return names;
 }
 
+// Adds the settings that LoRA does not have.
+Json with_seed(Json j, const LoraConfig& c) {
+  j["random_seed"] = c.random_seed ? Json(*c.random_seed) : Json();
+  return j;
+}
+
+// Returns the adapter_config.json of a kind that has these values under LoRA's keys and its own.
+Json with_keys_of(const AdapterKind& kind, const Json& lora) {
+  nlohmann::json j = {{"peft_type", kind.peft_type}};  // sorted, as PEFT writes the keys
+  for (const char* key :
+       {"auto_mapping", "base_model_name_or_path", "inference_mode", "peft_version", "revision", "task_type"})
+    j[key] = lora.at(key);
+  for (const PeftKey& key : kind.keys) j[key.name] = key.of ? lora.at(key.of) : Json::parse(key.value);
+  if (j.contains("bias") && j["bias"] == "lora_only") j["bias"] = kind.lora_only;
+  return j;
+}
+
 }  // namespace
 
 std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
@@ -245,7 +308,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
   const bool by_eva = c.init_lora_weights == LoraInitWord(LoraInit::eva);
   const Json eva = by_eva ? eva_as_json(c.eva_config) : none;
   const JsonText& tokens = c.trainable_token_indices;
-  // All keys of PEFT 0.21, sorted as PEFT writes them.
+  // All keys of PEFT 0.21's LoraConfig, sorted as PEFT writes them.
   const Json j = {{"alora_invocation_tokens", none},
                   {"alpha_pattern", alphas},
                   {"arrow_config", none},
@@ -287,7 +350,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                   {"use_qalora", false},
                   {"use_rslora", c.use_rslora},
                   {"velora_config", none}};
-  return json_text(j) + "\n";
+  return json_text(c.peft_type == &kinds::kLora ? j : with_keys_of(*c.peft_type, with_seed(j, c))) + "\n";
 }
 
 }  // namespace ft::lora

@@ -12,16 +12,19 @@
 namespace ft {
 namespace {
 
-// Returns true if every B of the adapter that the run starts from is zero, so that it changes nothing.
+// Returns true if the adapter that the run starts from changes nothing: every B is zero.
 bool all_zero(const BuiltModel& b) {
-  if (b.lora_config.use_dora) return false;  // its magnitudes change the weights too
   std::vector<float> values;
   const auto zero = [&](const Parameter& up) {
     values.assign(static_cast<std::size_t>(up.shape.numel()), 1);
     b.start->read(up, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, up.shape), 0);
     return std::all_of(values.begin(), values.end(), [](float v) { return v == 0; });
   };
-  return std::ranges::all_of(b.attached.adapters, [&](const auto* a) { return zero(a->b); }) &&
+  const auto neutral = [&](const lora::LinearAdapter* a) {
+    const Parameter* p = a->neutral_at_zero();
+    return p && zero(*p);
+  };
+  return std::ranges::all_of(b.attached.adapters, neutral) &&
          std::ranges::all_of(lora::adapters_of(b.attached.experts),
                              [&](const auto* a) { return zero(a->b); });
 }

@@ -19,10 +19,11 @@ bool is_among(const std::string& name, const std::vector<std::string>& parts) {
 bool Int8Weights::quantize(Linear& l, const char* option) {
   auto* dense = dynamic_cast<DenseWeight*>(l.weight.get());
   if (!dense || dense->parameter.trainable) return false;
-  if (l.adapter && l.adapter->rescaling())
-    throw UserError(Exit::config, str(option,
-                                      " int8: DoRA adapters need the weights as they are; merge the "
-                                      "adapter first (ft merge), or leave the option out"));
+  if (l.adapter && (l.adapter->rescaling() || l.adapter->change()))
+    throw UserError(Exit::config,
+                    str(option,
+                        " int8: DoRA, HiRA and SHiRA adapters need the weights as they are; merge the "
+                        "adapter first (ft merge), or leave the option out"));
   auto weight = std::make_unique<Int8Weight>(dense->parameter, dense->inputs_first());
   by_parameter_[weight->codes.name] = by_parameter_[weight->scales.name] = weight.get();
   l.weight = std::move(weight);

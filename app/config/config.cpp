@@ -152,6 +152,24 @@ void check_lora(const lora::LoraConfig& c, const std::function<void(const std::s
   lora::trained_tokens(c.trainable_token_indices, "lora.trainable_token_indices", Exit::config);
 }
 
+// Refuses settings that the kind of adapter does not have.
+void check_kind(const lora::LoraConfig& c, const std::function<void(const std::string&)>& refuse) {
+  const lora::AdapterKind& kind = *c.peft_type;
+  const Json set = write_settings(c), usual = write_settings(lora::LoraConfig{});
+  for (const auto& [setting, value] : set.items()) {
+    const bool of_all = setting == "peft_type" || setting == "adapter_name_or_path";
+    if (!of_all && !kind.key_of(setting.c_str()) && value != usual[setting])
+      refuse(str("lora.", setting, ": ", kind.title, " (peft_type ", kind.name,
+                 ") has no such setting; leave it out"));
+  }
+  std::string starts;
+  for (const lora::LoraInit init : kind.starts) starts += str(starts.empty() ? "" : ", ", name_of(init));
+  const auto start = lora::start_of(c.init_lora_weights);
+  if (start && std::ranges::find(kind.starts, start->init) == kind.starts.end())
+    refuse(str("lora.init_lora_weights: ", name_of(start->init), " is not a start of ", kind.title,
+               "; there are ", starts));
+}
+
 void check_eva(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
   const bool eva = c.lora.init_lora_weights == lora::LoraInitWord(lora::LoraInit::eva);
   if (!eva && c.lora.eva_config != lora::EvaConfig{})
@@ -184,6 +202,7 @@ void check_settings(RunConfig& c, const std::string& name) {
   check_training(c.training, refuse);
   check_resume_despite(c.training, refuse);
   check_lora(c.lora, refuse);
+  check_kind(c.lora, refuse);
   check_eva(c, refuse);
   check_attention(c.model, refuse);
   const auto dtype = c.model.torch_dtype;
@@ -215,10 +234,18 @@ void choose_rate(RunConfig& c, const SettingsText& tree) {
   if (!names("lr_scheduler_type")) c.training.lr_scheduler_type = usual.schedule;
 }
 
+// Sets the rank to the default of the kind of adapter if the run names none.
+void choose_rank(lora::LoraConfig& c, const SettingsText& tree) {
+  const auto section = tree.value.find("lora");
+  const bool named = section != tree.value.end() && section->is_object() && section->contains("r");
+  if (!named) c.r = c.peft_type->rank;
+}
+
 // Reads the settings, and finds the folders of models that are named by their hub ids.
 RunConfig read_config(const SettingsText& tree, const std::filesystem::path& folder) {
   auto config = read_settings<RunConfig>(tree, folder);
   choose_rate(config, tree);
+  choose_rank(config.lora, tree);
   BaseModelConfig& m = config.model;
   m.folders.find(m.model_name_or_path, m.revision, "model.model_name_or_path", folder);
   prepare_base(m);

@@ -61,6 +61,15 @@ inline constexpr Feature kDora{
              int) { return c.finetuning_type == FinetuningType::lora && c.lora.use_dora; },
 };
 
+inline constexpr Feature kNotLora{
+    .name = "adapters other than LoRA",
+    .set = "lora.peft_type=miss",
+    .on =
+        [](const RunConfig& c, int) {
+          return c.finetuning_type == FinetuningType::lora && c.lora.peft_type != &lora::kinds::kLora;
+        },
+};
+
 inline constexpr Feature kTokenRows{
     .name = "trained rows of single tokens",
     .set = "lora.trainable_token_indices=[0]",

@@ -1,6 +1,7 @@
 // Features of several ranks that do not go with every other one: ZeRO, offload, parallel axes.
 #pragma once
 #include "app/config/together.h"
+#include "lora/kinds.h"
 
 namespace ft::feature {
 
@@ -226,6 +227,15 @@ inline constexpr Feature kExperts{
     .name = "expert parallelism",
     .set = "distributed.expert_parallel_size=2",
     .on = [](const RunConfig& c, int) { return c.distributed.expert_parallel_size > 1; },
+};
+
+inline constexpr Feature kShira{
+    .name = "SHiRA",
+    .set = "lora.peft_type=shira",
+    .on =
+        [](const RunConfig& c, int) {
+          return c.finetuning_type == FinetuningType::lora && c.lora.peft_type == &lora::kinds::kShira;
+        },
 };
 
 }  // namespace ft::feature

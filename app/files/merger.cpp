@@ -1,12 +1,11 @@
 #include "app/files/merger.h"
 
 #include <algorithm>
-#include <cmath>
+#include <list>
 
 #include "app/config/gguf_base.h"
 #include "app/config/head_settings.h"
 #include "engine/ops/ops.h"
-#include "lora/dora.h"
 
 namespace ft {
 
@@ -95,12 +94,8 @@ Tensor Merger::operator()(const TensorSpec& spec) {
   const lora::EmbeddingLora* embedding = built_.attached.embedding;
   if (embedding && source == built_.made.info.embedding && !(head && unties_))
     add_lora(embedding->a, embedding->b, embedding->scale(), y, true);
-  if (const auto found = adapters_.find(spec.name); found != adapters_.end()) {
-    const lora::LoraAdapter& l = *found->second;
-    const bool turned = inputs_first(spec.name);
-    add_lora(l.a, l.b, l.scale(), y, turned);
-    if (const auto* dora = dynamic_cast<const lora::DoraAdapter*>(&l)) rescale(*dora, y, turned);
-  }
+  if (const auto found = adapters_.find(spec.name); found != adapters_.end())
+    merge_linear(*found->second, y, inputs_first(spec.name));
   const auto [first, end] = experts_.equal_range(spec.name);
   std::for_each(first, end, [&](const auto& part) { add_expert(*part.second, y); });
   const float scale = head && unties_ ? built_.made.info.head_scale : 1;
@@ -126,23 +121,18 @@ void Merger::add_lora(const Parameter& a, const Parameter& b, float scale, const
   const Tensor down = room(a_, a.shape), up = room(b_, b.shape);
   built_.start->read(a, down, 0);
   built_.start->read(b, up, 0);
-  const Term term = turned ? Term{down, Trans::yes, up, Trans::yes} : Term{up, Trans::no, down, Trans::no};
-  product(*ops_, y, term, scale, y);
+  lora::add_product(*ops_, y, down, up, scale, turned);
 }
 
-void Merger::rescale(const lora::DoraAdapter& l, const Tensor& y, bool turned) {
-  const Tensor m = room(a_, l.magnitude.shape);
-  built_.start->read(l.magnitude, m, 0);
-  const std::int64_t out = m.numel(), in = y.numel() / out;
-  for (std::int64_t r = 0; r < out; ++r) {
-    const auto weight = [&](std::int64_t i) -> float& {
-      return y.as<float>()[turned ? i * out + r : r * in + i];
-    };
-    double squares = 0;
-    for (std::int64_t i = 0; i < in; ++i) squares += static_cast<double>(weight(i)) * weight(i);
-    const auto by = static_cast<float>(m.as<float>()[r] / std::sqrt(squares));
-    for (std::int64_t i = 0; i < in; ++i) weight(i) *= by;
-  }
+void Merger::merge_linear(const lora::LinearAdapter& l, const Tensor& y, bool turned) {
+  std::list<std::vector<float>> read;
+  const auto values = [&](const Parameter& p) {
+    Tensor of = room(read.emplace_back(), p.shape);
+    if (p.dtype == DType::i32) of.dtype = DType::i32;
+    built_.start->read(p, of, 0);
+    return of;
+  };
+  l.merge(*ops_, values, y, turned);
 }
 
 // Adds the adapter of one expert. Reads the adapter of all experts once for consecutive experts of a layer.

@@ -1,5 +1,5 @@
-// Merges an adapter into a model's tensors, one tensor at a time: W + s B A, summed in f32; with DoRA diag(m
-// / n) (W + s B A), where n are the row norms. Used by ft merge and ft export.
+// Merges an adapter into a model's tensors, one tensor at a time, in f32: W + s B A, or what another kind of
+// adapter makes of W. Used by ft merge and ft export.
 #pragma once
 #include <map>
 #include <optional>
@@ -12,10 +12,6 @@
 #include "engine/ops/device.h"
 
 namespace ft {
-
-namespace lora {
-class DoraAdapter;
-}
 
 // Returns the configuration from which build_model builds a model, with an adapter or alone (`adapter` "").
 RunConfig merge_config(const std::string& model, const std::string& adapter);
@@ -41,14 +37,14 @@ class Merger {
   const std::string& source_of(const std::string& name) const;
   void put_tokens(const std::string& weight, const Tensor& table);  // copies separately trained rows
   void add_lora(const Parameter& a, const Parameter& b, float scale, const Tensor& y, bool turned);
-  void rescale(const lora::DoraAdapter&, const Tensor& y, bool turned);  // scales rows to DoRA's magnitudes
+  void merge_linear(const lora::LinearAdapter&, const Tensor& y, bool turned);
   void add_expert(const lora::ExpertPart&, Tensor y);
   static Tensor room(std::vector<float>& values, const Shape& shape);
 
   const BuiltModel& built_;
   std::unique_ptr<Ops> ops_;
   bool unties_ = false, own_head_ = false;  // own_head_: the model has a separate head matrix
-  std::map<std::string, const lora::LoraAdapter*> adapters_;     // by the changed weight's name
+  std::map<std::string, const lora::LinearAdapter*> adapters_;   // by the changed weight's name
   std::multimap<std::string, const lora::ExpertPart*> experts_;  // a stack has a part for each expert
   const lora::ExpertsLora* held_ = nullptr;                      // the experts whose adapter is in a_ and b_
   std::set<std::string> inputs_first_;

@@ -63,10 +63,11 @@ std::vector<fs::path> templates_in(const std::string& folder) {
 void copy_values(SafetensorsFiller& filler, const std::string& name, const Parameter& p,
                  const ReadParameter& read) {
   constexpr std::int64_t kAtOnce = 1 << 20;  // elements
+  const DType type = p.dtype == DType::i32 ? DType::i32 : DType::f32;
   std::vector<float> values(static_cast<std::size_t>(std::min(kAtOnce, p.whole_shape().numel())));
   for (std::int64_t first = 0; first < p.whole_shape().numel(); first += kAtOnce) {
     const std::int64_t n = std::min(kAtOnce, p.whole_shape().numel() - first);
-    const Tensor part(reinterpret_cast<std::byte*>(values.data()), DType::f32, {n});
+    const Tensor part(reinterpret_cast<std::byte*>(values.data()), type, {n});
     read(p, part, first);
     filler.write(name, first, part);
   }
@@ -86,6 +87,7 @@ class AdapterFiles final : public ModelFiles {
     if (head) copy(*head, folder, name, exact);
     write_sentence_files(folder, built_);
     for (const Parameter* p : frozen_tables()) copy(*p, folder, name_of(*p), exact);
+    copy_fixed(folder);
   }
   std::int64_t bytes(bool) const override {
     std::int64_t all = 0;
@@ -96,6 +98,7 @@ class AdapterFiles final : public ModelFiles {
     std::vector<const Parameter*> frozen = frozen_tables();
     if (!lora::frozen_head_name(built_.attached).empty() && frozen_head()) frozen.push_back(frozen_head());
     for (const Parameter* p : frozen) all += p->whole_shape().numel() * size_of(built_.dtype);
+    for (const Parameter* p : fixed()) all += p->whole_shape().numel() * size_of(p->dtype);
     return all;
   }
   void complete(const std::string& folder) override {
@@ -138,6 +141,21 @@ class AdapterFiles final : public ModelFiles {
       return !built_.grown || p->trainable || name_of(*p) == lora::frozen_head_name(built_.attached);
     });
     return out;
+  }
+
+  std::vector<const Parameter*> fixed() const {
+    std::vector<const Parameter*> all;
+    for (lora::LinearAdapter* l : built_.attached.adapters)
+      for (const Parameter* p : l->fixed()) all.push_back(p);
+    return all;
+  }
+  // Copies the frozen parameters of adapters into the adapter's file.
+  void copy_fixed(const std::string& folder) const {
+    const std::vector<const Parameter*> all = fixed();
+    if (all.empty()) return;
+    SafetensorsFiller filler(folder);
+    for (const Parameter* p : all) copy_values(filler, name_of(*p), *p, built_.whole_reader());
+    filler.sync();
   }
 
   // Copies a frozen weight into the adapter's file. `exact`: the values that the run computes with; else the

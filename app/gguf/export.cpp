@@ -172,6 +172,43 @@ void require_added(const GgufArgs& args, const BuiltModel& built, const GgufMode
                                        module, "; use --to gguf"));
 }
 
+// Throws UserError (input) if a GGUF adapter cannot hold all that the adapter changes.
+void require_plain_lora(const GgufArgs& args, const BuiltModel& built) {
+  for (const Parameter* p : built.attached.whole)
+    throw UserError(Exit::input, str(args.adapter, ": ", p->name,
+                                     " was fully trained, which a GGUF adapter cannot hold; use --to gguf"));
+  if (!built.attached.tokens.empty())
+    throw UserError(Exit::input, str(args.adapter,
+                                     ": trainable_token_indices: a GGUF adapter cannot hold rows "
+                                     "of the embedding; use --to gguf"));
+  if (built.attached.embedding)
+    throw UserError(Exit::input,
+                    str(args.adapter, ": target_modules: an adapter of ", built.attached.embedding_module,
+                        " is not exported as a GGUF adapter; use --to gguf"));
+  const ModelInfo& info = built.made.info;
+  if (info.tied_head && std::ranges::find(built.attached.linears, info.head) != built.attached.linears.end())
+    throw UserError(
+        Exit::input,
+        str(args.adapter, ": target_modules: an adapter of ", info.head,
+            ", which shares the embedding's table: the base's GGUF file has no output.weight that "
+            "a GGUF adapter could add to; use --to gguf"));
+  if (built.lora_config.peft_type != &lora::kinds::kLora)
+    throw UserError(Exit::input, str(args.adapter, ": peft_type: a GGUF adapter is LoRA, and this is ",
+                                     built.lora_config.peft_type->title, "; use --to gguf with --model"));
+  if (built.lora_config.use_dora)
+    throw UserError(Exit::input, str(args.adapter,
+                                     ": use_dora: a GGUF adapter cannot hold magnitudes; use "
+                                     "--to gguf with --model, or ft merge first"));
+  if (!built.attached.experts.empty() || built.attached.single_experts)
+    throw UserError(
+        Exit::input,
+        str(args.adapter, ": target_parameters: adapters of experts are not exported; use --to gguf"));
+  if (built.starts->changes_base())
+    throw UserError(Exit::input, str(args.adapter,
+                                     ": init_lora_weights: a GGUF adapter is for the complete base, and the "
+                                     "start of this one subtracted a part from the base; use --to gguf"));
+}
+
 }  // namespace
 
 void export_gguf(const GgufArgs& args) {
@@ -236,37 +273,8 @@ void export_gguf_lora(const GgufArgs& args) {
   require_writes(config);
   const GgufModel model = make_gguf_model(join_path(config.model.folder(), "config.json"));
   const BuiltModel built = built_for(args, config);
-  for (const Parameter* p : built.attached.whole)
-    throw UserError(Exit::input, str(args.adapter, ": ", p->name,
-                                     " was fully trained, which a GGUF adapter cannot hold; use --to gguf"));
-  if (!built.attached.tokens.empty())
-    throw UserError(Exit::input, str(args.adapter,
-                                     ": trainable_token_indices: a GGUF adapter cannot hold rows "
-                                     "of the embedding; use --to gguf"));
-  if (built.attached.embedding)
-    throw UserError(Exit::input,
-                    str(args.adapter, ": target_modules: an adapter of ", built.attached.embedding_module,
-                        " is not exported as a GGUF adapter; use --to gguf"));
-  const ModelInfo& info = built.made.info;
-  if (info.tied_head && std::ranges::find(built.attached.linears, info.head) != built.attached.linears.end())
-    throw UserError(
-        Exit::input,
-        str(args.adapter, ": target_modules: an adapter of ", info.head,
-            ", which shares the embedding's table: the base's GGUF file has no output.weight that "
-            "a GGUF adapter could add to; use --to gguf"));
+  require_plain_lora(args, built);
   require_added(args, built, model);
-  if (built.lora_config.use_dora)
-    throw UserError(Exit::input, str(args.adapter,
-                                     ": use_dora: a GGUF adapter cannot hold magnitudes; use "
-                                     "--to gguf with --model, or ft merge first"));
-  if (!built.attached.experts.empty() || built.attached.single_experts)
-    throw UserError(
-        Exit::input,
-        str(args.adapter, ": target_parameters: adapters of experts are not exported; use --to gguf"));
-  if (built.starts->changes_base())
-    throw UserError(Exit::input, str(args.adapter,
-                                     ": init_lora_weights: a GGUF adapter is for the complete base, and the "
-                                     "start of this one subtracted a part from the base; use --to gguf"));
   const auto alpha = static_cast<float>(built.lora_config.lora_alpha);
   const GgufKeys keys{{"general.architecture", model.architecture}, {"general.type", std::string("adapter")},
                       {"general.name", last_part(args.adapter)},    {"general.file_type", form.file_type},
@@ -281,7 +289,7 @@ void export_gguf_lora(const GgufArgs& args) {
   std::vector<GgufTensor> specs;
   for (std::size_t i = 0; i < built.attached.weights.size(); ++i) {
     const std::string weight = built.attached.weights[i], name = named(model, weight);
-    const lora::LoraAdapter& l = *built.attached.adapters[i];
+    const lora::LoraAdapter& l = lora::as_lora(*built.attached.adapters[i]);
     // Readers scale an adapter by alpha / rank. Other factors, such as T5's scale of the head, are multiplied
     // into B.
     const float of_head = weight == built.made.info.head_weight() ? built.made.info.head_scale : 1;

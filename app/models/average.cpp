@@ -98,7 +98,8 @@ std::vector<TensorSpec> specs_of(const std::vector<Folder>& folders, std::option
 }
 
 // Settings of an adapter that decide what its weights mean, with PEFT's defaults.
-const std::array<std::pair<const char*, Json>, 10> kShaping = {{{"r", 8},
+const std::array<std::pair<const char*, Json>, 11> kShaping = {{{"peft_type", "LORA"},
+                                                                {"r", 8},
                                                                 {"lora_alpha", 8},
                                                                 {"use_rslora", false},
                                                                 {"rank_pattern", Json::object()},

@@ -132,7 +132,9 @@ Json inspect_adapter(const std::string& folder) {
   const auto [config, base, warnings] =
       lora::read_adapter_config(join_path(folder, "adapter_config.json"), Exit::input);
   const SafetensorsFile file(join_path(folder, "adapter_model.safetensors"));
-  Json out = {{"kind", "adapter"}, {"path", folder}, {"r", config.r}, {"lora_alpha", config.lora_alpha}};
+  Json out = {
+      {"kind", "adapter"}, {"path", folder}, {"peft_type", config.peft_type->peft_type}, {"r", config.r}};
+  if (config.peft_type->key_of("lora_alpha")) out["lora_alpha"] = config.lora_alpha;
   out["base_model_name_or_path"] = base.empty() ? Json() : Json(base);
   out["target_modules"] = std::visit([](const auto& v) { return Json(v); }, config.target_modules);
   if (!warnings.empty()) out["warnings"] = warnings;
@@ -307,11 +309,18 @@ std::string summary(const Json& json) {
   return text;
 }
 
+std::string title_of_kind(const std::string& peft_type) {
+  for (const lora::AdapterKind* kind : lora::AdapterKind::all())
+    if (peft_type == kind->peft_type) return kind->title;
+  return peft_type;
+}
+
 std::string title(const Json& json) {
   const auto kind = json["kind"].get<std::string>();
   if (kind == "adapter")
-    return str("LoRA adapter, r ", json["r"].get<std::int64_t>(), ", alpha ",
-               json["lora_alpha"].get<double>(), ", on ", json_excerpt(json["target_modules"]), ", ");
+    return str(title_of_kind(json["peft_type"]), " adapter, r ", json["r"].get<std::int64_t>(),
+               json.contains("lora_alpha") ? str(", alpha ", json["lora_alpha"].get<double>()) : "", ", on ",
+               json_excerpt(json["target_modules"]), ", ");
   if (kind == "checkpoint")
     return str("checkpoint of step ", json["step"].get<std::int64_t>(), ", verified, ");
   if (kind == "model" && json.contains("architectures") && !json["architectures"].empty())

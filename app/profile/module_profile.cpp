@@ -18,8 +18,9 @@ std::string_view module_of_parameter(std::string_view name) {
   constexpr std::string_view kOfPeft = "base_model.model.";
   if (name.starts_with(kOfPeft)) name.remove_prefix(kOfPeft.size());
   name = module_of(name);
-  const std::size_t adapter = name.find(".lora_");
-  return adapter == name.npos ? name : name.substr(0, adapter);
+  for (const std::string_view adapter : {".lora_", ".miss_", ".hira_", ".shira_"})
+    if (const std::size_t at = name.find(adapter); at != name.npos) return name.substr(0, at);
+  return name;
 }
 
 ModuleProfile& part_of(ModuleProfile& whole, const std::string& name) {

@@ -60,7 +60,7 @@ Batcher batches_of(const BuiltData& data) {
 std::vector<lora::Eva::Layer> layers_of(const BuiltModel& b) {
   std::vector<lora::Eva::Layer> layers;
   for (std::size_t i = 0; i < b.attached.linears.size(); ++i) {
-    const lora::LoraAdapter& a = *b.attached.adapters[i];
+    const lora::LoraAdapter& a = lora::as_lora(*b.attached.adapters[i]);
     layers.push_back({b.attached.linears[i], a.a.whole_shape()[1], a.rank()});
   }
   return layers;

@@ -29,8 +29,10 @@ DataHeader data_header(const RunConfig& config, const BuiltData& d) {
 }
 
 AdapterHeader adapter_header(const BuiltModel& b) {
-  AdapterHeader h{.rank = b.lora_config.r,
-                  .alpha = b.lora_config.lora_alpha,
+  const lora::AdapterKind& kind = *b.lora_config.peft_type;
+  AdapterHeader h{.kind = kind.title,
+                  .rank = b.lora_config.r,
+                  .alpha = kind.key_of("lora_alpha") ? std::optional(b.lora_config.lora_alpha) : std::nullopt,
                   .linears = std::ssize(b.attached.linears) + std::ssize(b.attached.experts) +
                              (b.attached.embedding ? 1 : 0)};
   const auto add = [&](const std::string& name) {
@@ -76,7 +78,7 @@ RunHeader settings_header(const std::string& file, const Run& run, const Plan& p
   h.parameters = plan.parameters;
   if (b.lora) {
     h.adapter = adapter_header(b);
-    for (lora::LoraAdapter* a : b.attached.adapters)
+    for (lora::LinearAdapter* a : b.attached.adapters)
       for (const Parameter* p : a->trained()) h.parameters -= p->whole_shape().numel();
     for (const lora::ExpertsLora* a : lora::adapters_of(b.attached.experts))
       h.parameters -= a->a.shape.numel() + a->b.shape.numel();

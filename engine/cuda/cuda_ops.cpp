@@ -120,6 +120,7 @@ class CudaOps final : public OpsOf<CudaOps> {
   }
   void compute(const op::Products& op) { products_.run(op); }
   void compute(const op::NarrowGrad& op) { products_.run(op); }
+  void compute(const op::Hadamard& op) { products_.run(op); }
   void compute(const op::Attention& op) {
     if (!cudnn_ || !cudnn_->forward(op)) attention_.forward(op);
   }

@@ -20,6 +20,8 @@ const char* words_of(Wrong w) {
       return "scatter_rows: a row beyond y";
     case Wrong::column:
       return "gather_columns: a column beyond x";
+    case Wrong::element:
+      return "scatter_elements: a place beyond the matrix";
     case Wrong::target:
       return "cross_entropy: a target beyond the classes";
     case Wrong::key:

@@ -11,7 +11,7 @@ namespace ft::cuda {
 
 class WrongIndices {
  public:
-  static constexpr std::size_t kPlaces = 16;                              // number of operations with indices
+  static constexpr std::size_t kPlaces = 32;                              // number of operations with indices
   static constexpr std::int64_t kBytes = kPlaces * sizeof(std::int32_t);  // of the GPU's memory
 
   WrongIndices(Gpu&, std::int32_t* flags);

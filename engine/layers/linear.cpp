@@ -1,5 +1,6 @@
 #include "engine/layers/linear.h"
 
+#include "engine/layers/dense_change.h"
 #include "engine/layers/rescaled.h"
 #include "engine/layers/sum.h"
 
@@ -80,7 +81,11 @@ void Linear::forward_with(Ctx& c, Tensor y, Tensor x, Tensor u, Tensor residual,
   const bool parts = cut == Cut::rows, first_rank = !parts || c.tensor()->rank() == 0;
   Sum sum(c.ops, y, bias ? (first_rank ? bias->value : Tensor{}) : parts ? Tensor{} : residual, alpha);
   sum.add(weight->times(x, Trans::yes));
-  if (const Adapter* const own = adapter_in(c)) own->up(sum, u);
+  Scope scratch(c.scratch);
+  if (const Adapter* const own = adapter_in(c)) {
+    own->up(sum, u);
+    if (own->change()) add_change(c, *this, sum, x);
+  }
   sum.run();
   if (parts && y && !c.parts_stay) add_up(c, y, name);
   if (residual && (bias || parts)) c.ops.run(op::Add{y, residual});
@@ -99,7 +104,9 @@ void Linear::backward_with(Ctx& c, Sum& dx, Tensor du, Tensor dy, Tensor x, Tens
   weight->add_grad(c, dy, x);
   if (bias && bias->grad) c.ops.run(op::ColumnSums{bias->grad, dy});
   if (dx) dx.add(weight->times(dy, Trans::no));
-  if (adapter) adapter->up_grad(c, du, dy, u);
+  if (!adapter) return;
+  adapter->up_grad(c, du, dy, u);
+  if (adapter->change()) add_change_grad(c, *this, dx, dy, x);
 }
 
 void Linear::visit_own(Visitor& v) {

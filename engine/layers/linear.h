@@ -20,7 +20,8 @@ struct DownMatrix {
   void backward(Ctx&, Sum& dx, Tensor du, Tensor x) const;  // du already has the factor `scale`
 };
 
-class Rescaling;  // rescaled.h
+class DenseChange;  // dense_change.h
+class Rescaling;    // rescaled.h
 
 // An addition to a Linear's output by way of a narrow tensor u: y += up(u) with u = down(x). x (rows, in), u
 // (rows, width), y (rows, out). Gradients of its parameters are added to.
@@ -45,6 +46,10 @@ class Adapter {
   // Keeps only the adapter's part for the rank's part of its Linear. The matrix on the uncut side stays
   // complete, and its gradient is summed over the ranks.
   virtual void cut(Cut, TensorRank, const Parts&) { throw InternalError("cut: not of this adapter"); }
+  // True if one call must see all rows of x: their numbers choose dropout's masks or the rows' adapters.
+  virtual bool needs_all_rows(const Ctx& c) const { return !down_matrix(c); }
+  // Returns the matrix that it adds to the weight; null: it adds only `up`.
+  virtual const DenseChange* change() const { return nullptr; }
 };
 
 struct Linear {
@@ -72,10 +77,11 @@ struct Linear {
   // True if backward reads x: a frozen Linear without an adapter does not.
   bool reads_input() const { return adapter || weight->trains(); }
   // The adapter that takes part in a pass; null: none. In a pass without adapters, an adapter that only adds
-  // still takes part, with u = 0: the result then has the same bits as with a fresh adapter that adds zero,
-  // also in bf16.
+  // a narrow product still takes part, with u = 0: the result then has the same bits as with a fresh adapter
+  // that adds zero, also in bf16.
   const Adapter* adapter_in(const Ctx& c) const {
-    return c.adapters || (adapter && !adapter->rescaling()) ? adapter.get() : nullptr;
+    const bool narrow = adapter && !adapter->rescaling() && !adapter->change();
+    return c.adapters || narrow ? adapter.get() : nullptr;
   }
   // Computes the adapter's u for x; 0 in a pass without adapters.
   void down(Ctx&, Tensor u, Tensor x) const;

@@ -10,15 +10,15 @@ namespace {
 
 Tensor rows_of(const Tensor& t, std::int64_t begin, std::int64_t end) { return t ? t.slice(begin, end) : t; }
 
-// True if the Linear's adapter drops input elements, by masks that are made for all rows at once.
-bool masks_input(const Ctx& c, const Linear& l) { return l.adapter && !l.adapter->down_matrix(c); }
+// True if the Linear's adapter computes all rows at once.
+bool takes_all_rows(const Ctx& c, const Linear& l) { return l.adapter && l.adapter->needs_all_rows(c); }
 
 }  // namespace
 
 std::int64_t Mlp::rows_at_once(const Ctx& c, std::int64_t rows) const {
-  const bool masks = dropout.active(c) || masks_input(c, gate_proj) || masks_input(c, down_proj) ||
-                     (up_proj && masks_input(c, *up_proj));
-  return masks ? rows : std::min(rows, most_rows(c.ops.device()));
+  const bool all = dropout.active(c) || takes_all_rows(c, gate_proj) || takes_all_rows(c, down_proj) ||
+                   (up_proj && takes_all_rows(c, *up_proj));
+  return all ? rows : std::min(rows, most_rows(c.ops.device()));
 }
 
 // Calls f(begin, end) for each piece of rows: the same pieces in forward and backward, whatever is kept.

@@ -45,7 +45,9 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op
                       op::EncodeSigns, op::AddSigns, op::EncodeBlocks, op::DecodeBlocks,  // compressed.h
                       op::FactoredMeans, op::FactoredUpdate, op::RootUpdate,              // whole_optimizer.h
                       op::MuonMomentum, op::Scale, op::Descend,                           //
-                      op::RepeatRows, op::RepeatRowsGrad>;                                // rows.h
+                      op::RepeatRows, op::RepeatRowsGrad, op::FoldColumns,                // rows.h
+                      op::FoldColumnsGrad, op::ScatterElements, op::ScatterElementsGrad,  //
+                      op::Hadamard>;                                                      // products.h
 
 // Satisfied by the operations of the list.
 template <class Op>

@@ -73,6 +73,18 @@ void NarrowGrad::check() const {
   require(du.dtype == dy.dtype, "narrow_grad: du is not of the operands' type");
 }
 
+void Hadamard::check() const {
+  require(is_float(y) && (x.dtype == y.dtype || x.dtype == DType::f32) && same_size(x, y),
+          "hadamard: x is not of y's size and type, or f32");
+  const bool turned = w.tb == Trans::yes;
+  require(!w.int8 && !(w.coded() && turned), "hadamard: W is in 8 bits, or the transpose of a coded matrix");
+  require(w.coded() ? !w.b : w.b.dtype == y.dtype, "hadamard: W is not of y's type");
+  if (w.four_bit) check_four_bit(w.four_bit);
+  if (w.fp8) check_fp8(w.fp8);
+  require((turned ? w.b_cols() : w.b_rows()) == y.rows() && (turned ? w.b_rows() : w.b_cols()) == y.cols(),
+          "hadamard: W is not of y's size");
+}
+
 double NarrowGrad::flops() const { return 4.0 * double(dy.rows()) * double(dy.cols()) * double(b.cols()); }
 
 double Products::flops() const {

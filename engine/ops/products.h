@@ -43,10 +43,10 @@ struct Fp8Matrix {
 // op(a) (m, k) times op(b) (k, n). op is the identity or the transpose of the matrix in memory. `four_bit`,
 // `int8` or `fp8` replaces b, which is then empty; its elements are rounded once to the type of a.
 struct Term {
-  Tensor a;
-  Trans ta;
-  Tensor b;
-  Trans tb;
+  Tensor a = {};
+  Trans ta = Trans::no;
+  Tensor b = {};
+  Trans tb = Trans::no;
   FourBitMatrix four_bit = {};
   std::string_view where = {};  // label (Ops::enter), for sums of several modules' terms
   Int8Matrix int8 = {};
@@ -114,6 +114,28 @@ struct NarrowGrad {
     visit("dy", dy);
     visit("b", b);
     visit("u", u);
+  }
+};
+
+// y (m, n) = x * W element by element, rounded once (Hadamard's product). W is op(b) of a term without a: of
+// y's type; or in 4 bits or FP8, rounded once to y's type, and not transposed. x is f32 or of y's type; y is
+// no other operand.
+struct Hadamard {
+  static constexpr const char* kName = "hadamard";
+  Out y;
+  In x;
+  Term w;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+    visit("b", In(w.b));
+    visit("codes", In(w.four_bit.codes));
+    visit("absmax", In(w.four_bit.absmax));
+    visit("nested_absmax", In(w.four_bit.nested_absmax));
+    visit("fp8_codes", In(w.fp8.codes));
+    visit("fp8_scales", In(w.fp8.scales));
   }
 };
 

@@ -56,6 +56,44 @@ void GatherSum::check() const {
 }
 void GatherSum::check_indices() const { require(all_below(rows, x.rows()), "gather_sum: a row beyond x"); }
 
+namespace {
+
+bool are_places(const Tensor& at) { return at.dtype == DType::i32 && at.rows() == 2 && at.dense(); }
+bool are_within(const Tensor& at, const Tensor& matrix) {
+  return all_below(at.slice(0, 1), matrix.rows()) && all_below(at.slice(1, 2), matrix.cols());
+}
+
+}  // namespace
+
+void ScatterElements::check() const {
+  require(is_float(y) && is_vector(x, at.cols(), y.dtype), "scatter_elements: x is not (count) of y's type");
+  require(are_places(at), "scatter_elements: at is not (2, count) i32");
+}
+void ScatterElements::check_indices() const {
+  require(are_within(at, y), "scatter_elements: a place beyond y");
+}
+
+void ScatterElementsGrad::check() const {
+  require(is_vector(dx, at.cols(), DType::f32) && dy.dtype == DType::f32,
+          "scatter_elements_grad: dx is not (count) f32, or dy not f32");
+  require(are_places(at), "scatter_elements_grad: at is not (2, count) i32");
+}
+void ScatterElementsGrad::check_indices() const {
+  require(are_within(at, dy), "scatter_elements_grad: a place beyond dy");
+}
+
+void FoldColumns::check() const {
+  require(is_float(y) && y.dtype == x.dtype && y.rows() == x.rows(),
+          "fold_columns: y and x differ in type or rows");
+  require(y.cols() >= 1 && first >= 0, "fold_columns: y has no columns, or first is negative");
+}
+
+void FoldColumnsGrad::check() const {
+  require(is_float(dx) && dx.dtype == dy.dtype && dx.rows() == dy.rows(),
+          "fold_columns_grad: dx and dy differ in type or rows");
+  require(dy.cols() >= 1 && first >= 0, "fold_columns_grad: dy has no columns, or first is negative");
+}
+
 void RepeatRows::check() const {
   require(is_float(y) && y.dtype == x.dtype && y.cols() == x.cols(), "repeat_rows: y and x differ");
   require(x.rows() == 0 ? y.rows() == 0 : y.rows() % x.rows() == 0,

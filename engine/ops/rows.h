@@ -1,5 +1,5 @@
-// Operations on numbered rows: embeddings, and rows that are taken from or put into a tensor. Their bytes()
-// count only the moved rows. Also the transpose.
+// Operations on numbered rows and elements: embeddings, and rows or elements that are taken from or put into
+// a tensor. Their bytes() count only moved elements. Also the transpose, and sums of columns.
 #pragma once
 #include "engine/ops/roles.h"
 
@@ -136,6 +136,71 @@ struct RepeatRowsGrad {
   void operands(auto&& visit) const {
     visit("dx", dx);
     visit("dy", dy);
+  }
+};
+
+// Adds up columns with equal remainders: y[i, k] = the sum over the x[i, j] with (first + j) mod (columns of
+// y) = k, in f32, in the order of j, rounded once; 0 if there is none. x may be the columns from `first` on
+// of a larger tensor.
+struct FoldColumns {
+  static constexpr const char* kName = "fold_columns";
+  Out y;
+  In x;
+  std::int64_t first = 0;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+  }
+};
+
+// Adds the gradient of FoldColumns, which repeats its columns: dx[i, j] += dy[i, (first + j) mod (columns of
+// dy)].
+struct FoldColumnsGrad {
+  static constexpr const char* kName = "fold_columns_grad";
+  Acc dx;
+  In dy;
+  std::int64_t first = 0;
+
+  void check() const;
+  void operands(auto&& visit) const {
+    visit("dx", dx);
+    visit("dy", dy);
+  }
+};
+
+// y[at[0, i], at[1, i]] = x[i], for places that differ; the other elements of y do not change.
+struct ScatterElements {
+  static constexpr const char* kName = "scatter_elements";
+  InOut y;  // (m, n)
+  In x;     // (count)
+  In at;    // (2, count) i32: rows and columns
+
+  void check() const;
+  void check_indices() const;
+  double bytes() const { return 2 * bytes_of(x) + bytes_of(at); }
+  void operands(auto&& visit) const {
+    visit("y", y);
+    visit("x", x);
+    visit("at", at);
+  }
+};
+
+// The gradient of ScatterElements: dx[i] += dy[at[0, i], at[1, i]].
+struct ScatterElementsGrad {
+  static constexpr const char* kName = "scatter_elements_grad";
+  Acc dx;  // (count) f32
+  In dy;   // (m, n) f32
+  In at;   // (2, count) i32
+
+  void check() const;
+  void check_indices() const;
+  double bytes() const { return 3 * bytes_of(dx) + bytes_of(at); }
+  void operands(auto&& visit) const {
+    visit("dx", dx);
+    visit("dy", dy);
+    visit("at", at);
   }
 };
 

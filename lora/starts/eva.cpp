@@ -147,7 +147,7 @@ LoraConfig redistributed(const LoraConfig& config, const Attached& attached,
     if (ranks[i] == 0) continue;
     const std::string name = in_peft(attached.linears[i]);
     left.push_back(name);
-    const std::int64_t before = attached.adapters[i]->rank();
+    const std::int64_t before = as_lora(*attached.adapters[i]).rank();
     double alpha = pattern_value(config.alpha_pattern, name, origin.prefix + "alpha_pattern", origin.exit)
                        .value_or(c.lora_alpha);
     if (ranks[i] != before && c.eva_config.adjust_scaling_factors)

@@ -18,8 +18,8 @@ Tensor host(std::vector<float>& values) {
 
 std::string weight_of(const Attached& a, std::size_t i) { return a.linears[i] + ".weight"; }
 
-std::int64_t inputs_of(const LoraAdapter& l) { return l.a.whole_shape()[1]; }
-std::int64_t outputs_of(const LoraAdapter& l) { return l.b.whole_shape()[0]; }
+std::int64_t inputs_of(const LinearAdapter& l) { return l.weight_shape()[1]; }
+std::int64_t outputs_of(const LinearAdapter& l) { return l.weight_shape()[0]; }
 
 // Returns W (out, in) of the i-th adapter's Linear, in whichever order it is stored.
 std::vector<float> read_whole(const WeightSource& from, const Attached& attached, std::size_t i) {
@@ -111,7 +111,7 @@ Starts::Starts(const Attached& attached, LoraStart start, Random random, std::ve
 }
 
 Factors Starts::make(std::size_t i, const WeightsBelow& below) const {
-  const LoraAdapter& l = *attached_.adapters[i];
+  const LoraAdapter& l = as_lora(*attached_.adapters[i]);
   const std::int64_t r = l.rank(), in = inputs_of(l), out = outputs_of(l);
   const Random random = random_.with(attached_.linears[i]);
   if (start_.init == LoraInit::eva)
@@ -144,7 +144,7 @@ const Factors& Starts::factors(std::size_t i, const WeightsBelow& below) const {
 
 Factors Starts::first_values(std::size_t i, const WeightsBelow& below) const {
   if (start_.init != LoraInit::random_b) return factors(i, below);
-  const LoraAdapter& l = *attached_.adapters[i];
+  const LoraAdapter& l = as_lora(*attached_.adapters[i]);
   Factors f{std::vector<float>(static_cast<std::size_t>(l.a.whole_shape().numel())),
             std::vector<float>(static_cast<std::size_t>(l.b.whole_shape().numel()))};
   initialize(l.a, start_.init, random_, host(f.a), 0);
@@ -154,7 +154,7 @@ Factors Starts::first_values(std::size_t i, const WeightsBelow& below) const {
 
 const Starts::Rows& Starts::rows(std::size_t i, const WeightsBelow& below) const {
   if (const auto found = rows_.find(i); found != rows_.end()) return found->second;
-  const LoraAdapter& l = *attached_.adapters[i];
+  const LoraAdapter& l = as_lora(*attached_.adapters[i]);
   const std::int64_t r = l.rank(), in = inputs_of(l), out = outputs_of(l);
   const std::vector<float> w = weight_in_use(below, attached_, i);
   const bool b_is_zero =
@@ -180,6 +180,13 @@ const Starts::Rows& Starts::rows(std::size_t i, const WeightsBelow& below) const
   return rows_.emplace(i, std::move(rows)).first->second;
 }
 
+const std::vector<std::int32_t>& Starts::places(const ShiraAdapter& l) const {
+  const std::scoped_lock lock(making_);
+  std::vector<std::int32_t>& all = places_[{outputs_of(l), inputs_of(l), l.values.shape[0]}];
+  if (all.empty()) all = l.draw();
+  return all;
+}
+
 void Starts::read_tokens(const WeightSource& base, const TokenTable& tokens, const Tensor& y,
                          std::int64_t first) {
   const std::int64_t width = tokens.values->whole_shape()[1], end = first + y.numel();
@@ -201,14 +208,18 @@ void Starts::read(const WeightsBelow& below, const Parameter& p, const Tensor& y
   const auto copy = [&](const std::vector<float>& from) {
     std::memcpy(y.as<float>(), from.data() + first, static_cast<std::size_t>(y.bytes()));
   };
-  const LoraAdapter& l = *attached_.adapters[i];
+  LinearAdapter& l = *attached_.adapters[i];
   if (const auto* dora = dynamic_cast<const DoraAdapter*>(&l)) {
     if (p.name == dora->magnitude.name) return copy(rows(i, below).norms);
     if (p.name == dora->squares.name) return copy(rows(i, below).squares);
   }
-  if (start_.init <= LoraInit::gaussian) return initialize(p, start_.init, random_, y, first);
+  if (const auto* shira = dynamic_cast<const ShiraAdapter*>(&l); shira && p.name == shira->places.name) {
+    std::memcpy(y.data, places(*shira).data() + first, static_cast<std::size_t>(y.bytes()));
+    return;
+  }
+  if (start_.init <= LoraInit::gaussian) return l.initialize(p, start_.init, random_, y, first);
   const Factors& f = factors(i, below);
-  copy(p.name == l.a.name ? f.a : f.b);
+  copy(p.name == as_lora(l).a.name ? f.a : f.b);
 }
 
 ReducedBase::ReducedBase(std::unique_ptr<WeightSource> whole, std::shared_ptr<const Starts> starts)
@@ -220,7 +231,7 @@ ReducedBase::ReducedBase(std::unique_ptr<WeightSource> whole, std::shared_ptr<co
 void ReducedBase::read(const std::string& name, const Tensor& to, std::int64_t first) const {
   const auto found = adapters_.find(name);
   if (found == adapters_.end()) return whole_->read(name, to, first);
-  const LoraAdapter& l = *starts_->attached().adapters[found->second];
+  const LoraAdapter& l = as_lora(*starts_->attached().adapters[found->second]);
   const Factors& f = starts_->factors(found->second, {*whole_, *whole_, nullptr, nullptr, DType::f32});
   const bool turned = starts_->attached().turned[found->second];  // then A^T B^T, (in, out), is subtracted
   const std::int64_t r = l.rank(), in = inputs_of(l), width = turned ? outputs_of(l) : in;

@@ -10,7 +10,8 @@
 //   eva         A the principal components of the Linear's inputs on the data (eva.h), B zero
 //   embeddings  A zero, B normal; with false both normal
 //   loftq       A = sqrt(S) V^T, B = U sqrt(S) of the part of W that 4 bits lose; accurate if s is 1
-// DoRA's initial magnitudes are the norms of the rows of W + s B A at the start.
+// SHiRA's places are drawn from lora.random_seed. DoRA's initial magnitudes are the norms of the rows of
+// W + s B A at the start.
 #pragma once
 #include <map>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "lora/attach.h"
 #include "lora/fp8.h"
 #include "lora/quantize.h"
+#include "lora/shira.h"
 
 namespace ft::lora {
 
@@ -56,6 +58,8 @@ class Starts {
   };
   Factors make(std::size_t adapter, const WeightsBelow&) const;
   const Rows& rows(std::size_t adapter, const WeightsBelow&) const;
+  // Returns the places of SHiRA's values. Weights of one shape have the same.
+  const std::vector<std::int32_t>& places(const ShiraAdapter&) const;
   static void read_tokens(const WeightSource& base, const TokenTable&, const Tensor& y, std::int64_t first);
   // Returns A and B at the first step.
   Factors first_values(std::size_t adapter, const WeightsBelow&) const;
@@ -68,6 +72,8 @@ class Starts {
   mutable std::mutex making_;
   mutable std::map<std::size_t, Factors> factors_;
   mutable std::map<std::size_t, Rows> rows_;
+  mutable std::map<std::vector<std::int64_t>, std::vector<std::int32_t>>
+      places_;  // by out, in and their number
 };
 
 // The base without the part that adapters took: W - s B A for weights with an adapter, the base's for others.

@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include "lora/kinds.h"
 #include "lora/matching.h"
 #include "models/registry.h"
+#include "tests/engine/files/temp_folder.h"
 #include "tests/support/source.h"
 
 namespace ft::lora {
@@ -145,6 +147,29 @@ TEST(Attach, BiasesEndInBias) {
   c.bias = LoraBias::all;
   const MadeModel t5 = make_model(source_path("tests/golden/models/t5/model/config.json"), DType::f32);
   EXPECT_TRUE(attach(*t5.model, c, DType::f32, {"lora."}).whole.empty());
+}
+
+TEST(Attach, MissIsForLinearsOnly) {
+  LoraConfig c;
+  c.peft_type = &kinds::kMiss;
+  c.target_modules = Names{"q_proj", "embed_tokens"};
+  EXPECT_EQ(mistake(c),
+            "lora.target_modules: an adapter of model.embed_tokens: not with peft_type miss; leave it out");
+  c.target_modules = Names{"q_proj"};
+  c.r = 33;
+  EXPECT_EQ(mistake(c),
+            "lora.r: is 33, and for model.layers.0.self_attn.q_proj (32 x 32) MiSS needs an r of at most 32");
+  c.peft_type = &kinds::kShira;
+  EXPECT_EQ(
+      mistake(c),
+      "lora.r: is 33, and for model.layers.0.self_attn.q_proj (32 x 32) SHiRA needs an r of at most 16");
+  c.peft_type = &kinds::kMiss;
+  c.r = 8;
+  c.target_modules = Names{"c_attn"};
+  const MadeModel gpt2 = make_model(source_path("tests/golden/models/gpt2/model/config.json"), DType::f32);
+  EXPECT_EQ(test::error_of([&] { attach(*gpt2.model, c, DType::f32, {"lora."}); }),
+            "2 lora.peft_type: MiSS is not for transformer.h.0.attn.c_attn, whose weight is stored inputs "
+            "first; PEFT does not adapt it either. Leave it out of target_modules, or set lora");
 }
 
 TEST(Attach, RefusesByName) {

@@ -8,7 +8,8 @@
 #include "engine/ops/trace_ops.h"
 #include "engine/ranks/local.h"
 #include "engine/zero/parameter_store.h"
-#include "lora/adapter.h"
+#include "lora/kinds.h"
+#include "lora/linear_adapter.h"
 
 namespace ft::lora {
 namespace {
@@ -18,6 +19,7 @@ constexpr std::int64_t kRows = 5, kIn = 64;
 struct Kind {
   std::int64_t rank = 0;  // 0: no adapter
   float scale = 2, dropout = 0;
+  const AdapterKind* kind = &kinds::kLora;
 };
 
 // q, k and v in one unit; k and v have fewer heads.
@@ -30,8 +32,7 @@ class Three {
       linears_[i] = make_linear(name, kIn, out[i], i == 1, DType::f32);
       const Kind& k = kinds[i];
       if (k.rank > 0)
-        linears_[i].adapter =
-            std::make_unique<LoraAdapter>(name, kIn, out[i], k.rank, k.scale, k.dropout, DType::f32);
+        linears_[i].adapter = k.kind->make({}, {name, kIn, out[i], k.rank, k.scale, k.dropout, DType::f32});
     }
     std::vector<Parameter*> all;
     EachParameter each([&](Parameter& p) { all.push_back(&p); });
@@ -112,6 +113,8 @@ class Three {
   Tensor x_;
 };
 
+const Kind kMiss{.rank = 6, .kind = &kinds::kMiss}, kHira{.rank = 3, .kind = &kinds::kHira};
+
 struct Case {
   const char* name;
   std::vector<Kind> kinds;
@@ -131,14 +134,16 @@ TEST_P(SiblingsTest, EachGivesItsSeparateResult) {
   for (std::size_t i = 0; i < alone.size(); ++i) ASSERT_NEAR(alone[i], together[i], 1e-5f) << i;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, SiblingsTest,
-                         testing::Values(Case{"all", {{4}, {4}, {4}}, 4},             // u and dA: 1 for 3
-                                         Case{"query_and_value", {{4}, {}, {4}}, 2},  // PEFT's default
-                                         Case{"one", {{}, {}, {4}}, 0}, Case{"none", {{}, {}, {}}, 0},
-                                         Case{"ranks", {{4}, {2}, {4}}, 0},
-                                         Case{"scales", {{4}, {4, 3}, {4}}, 0},
-                                         Case{"dropout", {{4, 2, 0.5f}, {4, 2, 0.5f}, {4, 2, 0.5f}}, 0}),
-                         [](const auto& p) { return p.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    All, SiblingsTest,
+    testing::Values(Case{"all", {{4}, {4}, {4}}, 4},             // u and dA: 1 for 3
+                    Case{"query_and_value", {{4}, {}, {4}}, 2},  // PEFT's default
+                    Case{"one", {{}, {}, {4}}, 0}, Case{"none", {{}, {}, {}}, 0},
+                    Case{"ranks", {{4}, {2}, {4}}, 0}, Case{"scales", {{4}, {4, 3}, {4}}, 0},
+                    Case{"dropout", {{4, 2, 0.5f}, {4, 2, 0.5f}, {4, 2, 0.5f}}, 0},
+                    Case{"miss", {kMiss, kMiss, kMiss}, 0}, Case{"miss_and_lora", {kMiss, {4}, kMiss}, 0},
+                    Case{"hira", {kHira, kHira, kHira}, 0}, Case{"hira_and_others", {kHira, {4}, kMiss}, 0}),
+    [](const auto& p) { return p.param.name; });
 
 }  // namespace
 }  // namespace ft::lora

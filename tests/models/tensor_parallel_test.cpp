@@ -11,6 +11,7 @@
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/planner.h"
 #include "lora/fp8.h"
+#include "lora/kinds.h"
 #include "lora/quantize.h"
 #include "tests/engine/files/temp_folder.h"
 #include "tests/models/golden_case.h"
@@ -29,6 +30,7 @@ struct Case {
   DType dtype = DType::f32;
   std::int64_t recompute = 0;
   bool shards = false;  // shards rows between layers too
+  const lora::AdapterKind* kind = &lora::kinds::kLora;
 
   // Invented weights are so small that rounding does not grow from layer to layer.
   double spread() const { return method == Method::qlora ? 0.05 : 0.2; }
@@ -86,6 +88,7 @@ class Run {
     Model& model = *made_.model;
     if (s.method != Method::full) {
       lora::LoraConfig c;
+      c.peft_type = s.kind;
       c.r = 3;
       c.lora_dropout = 0.2;
       c.target_modules = "all-linear";
@@ -271,6 +274,22 @@ TEST(TensorParallelFp8, TwoRanksAreOne) {
     const Case s{.golden = golden, .method = Method::fp8};
     expect_same(run_on(s, 2), run_on(s, 1), 5e-6);
   }
+}
+
+TEST(TensorParallelKinds, TwoRanksAreOne) {
+  for (const lora::AdapterKind* kind : {&lora::kinds::kLora, &lora::kinds::kMiss, &lora::kinds::kHira})
+    for (const std::string golden : {"llama-biases-gelu", "t5", "phi3", "gpt2"}) {
+      if (golden == "gpt2" && !kind->inputs_first) continue;
+      Case s{.golden = golden, .method = Method::lora, .kind = kind};
+      SCOPED_TRACE(str(kind->name, " ", golden));
+      const Ran one = run_on(s, 1);
+      expect_same(run_on(s, 2), one, 5e-6);
+      s.shards = golden != "t5";
+      s.recompute = kAllBlocks;
+      expect_same(run_on(s, 2), one, 5e-6);
+      s = {.golden = golden, .method = Method::qlora, .kind = kind};
+      expect_same(run_on(s, 2), run_on(s, 1), 5e-6);
+    }
 }
 
 // Compares with f32. Sums over ranks are rounded once more.

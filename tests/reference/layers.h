@@ -72,6 +72,41 @@ Values<double> row_norms(const Values<V>& w, const Values<V>& a, const Values<V>
   return norms;
 }
 
+// Returns u M for M (r, out), where u adds up the columns of x with the same remainder by r (MiSS).
+template <class V>
+Values<V> shard_shared(const Values<V>& x, const Values<V>& m, std::size_t rows, std::size_t out) {
+  const std::size_t in = x.size() / rows, r = m.size() / out;
+  Values<V> y(rows * out);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t o = 0; o < out; ++o)
+      for (std::size_t j = 0; j < in; ++j) y[i * out + o] += x[i * in + j] * m[j % r * out + o];
+  return y;
+}
+
+// Returns the product of w (out, in) and b (out, r) a (r, in), element by element (HiRA).
+template <class V>
+Values<V> times_low_rank(Values<V> w, const Values<V>& a, const Values<V>& b, std::size_t in) {
+  const std::size_t out = w.size() / in, r = a.size() / in;
+  for (std::size_t o = 0; o < out; ++o)
+    for (std::size_t i = 0; i < in; ++i) {
+      V sum = 0;
+      for (std::size_t k = 0; k < r; ++k) sum += b[o * r + k] * a[k * in + i];
+      w[o * in + i] *= sum;
+    }
+  return w;
+}
+
+// Returns a matrix of `elements` in rows of `in` that has the values at places, and zeros (SHiRA). places:
+// the rows, then the columns.
+template <class V>
+Values<V> scattered(const Values<V>& values, const Values<V>& places, std::size_t elements, std::size_t in) {
+  Values<V> all(elements);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    all[std::size_t(std::real(places[i])) * in + std::size_t(std::real(places[values.size() + i]))] =
+        values[i];
+  return all;
+}
+
 // Returns x W^T + b + scale dropout(x) A^T B^T, with the terms that `module` has. With magnitudes m (DoRA),
 // where n is the norms of the rows of V = W + scale B A: x W^T + b + (m / n) dropout(x) V^T - dropout(x) W^T.
 template <class V>
@@ -84,7 +119,22 @@ Values<V> linear(const Named<V>& in, const std::string& module, const Values<V>&
   Values<V> y = product(x, *find(".weight"), rows);
   if (const Values<V>* bias = find(".bias"))
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += (*bias)[i % bias->size()];
-  const std::string a = ".lora_A.weight", b = ".lora_B.weight";
+  const std::string a = ".lora_A.weight", b = ".lora_B.weight", shared = ".miss_block";
+  if (const Values<V>* m = find(shared)) {
+    const Values<V> dropped = dropout(x, lora.dropout, lora.random.with(module + shared));
+    return add(y, shard_shared(dropped, *m, rows, y.size() / rows));
+  }
+  const std::string hira_a = ".hira_A", hira_b = ".hira_B";
+  if (find(hira_a)) {
+    const Values<V>& w = *find(".weight");
+    const std::size_t width = x.size() / rows;
+    const Values<V> dropped = dropout(x, lora.dropout, lora.random.with(module + hira_a));
+    return add(y, product(dropped, times_low_rank(w, *find(hira_a), *find(hira_b), width), rows));
+  }
+  if (const Values<V>* places = find(".shira_indices"))
+    return add(
+        y, product(x, scattered(*find(".shira_weight"), *places, find(".weight")->size(), x.size() / rows),
+                   rows));
   if (!find(a)) return y;
   const Values<V> dropped = dropout(x, lora.dropout, lora.random.with(module + a));
   const Values<V> added = times(product(product(dropped, *find(a), rows), *find(b), rows), lora.scale);

@@ -155,6 +155,13 @@ void Products::run_in_one_pass(const op::Products& op, Terms terms, std::int64_t
   }
 }
 
+void Products::run(const op::Hadamard& op) {
+  const View y = view_of(op.y);
+  if (op.w.four_bit) dequantize(stream_, y, source_of(op.w.four_bit, workspace_.map));
+  if (op.w.fp8) dequantize(stream_, y, source_of(op.w.fp8));
+  multiply_elements(stream_, y, view_of(op.x), op.w.coded() ? y : view_of(op.w.b), op.w.tb == Trans::yes);
+}
+
 void Products::multiply(Tensor y, const Term& t, float alpha, Tensor c) {
   require(!t.int8, "products: weights in 8 bits are computed on CPUs only");
   if (t.fp8_rows) return multiply_fp8(gpu_, gemm_, y, t, alpha, c, workspace_.dense, workspace_.dense_bytes);

@@ -27,6 +27,7 @@ class Products {
 
   void run(const op::Products&);
   void run(const op::NarrowGrad&);
+  void run(const op::Hadamard&);
   std::int64_t dense_bytes() const { return workspace_.dense_bytes; }
   void make_dense_in(std::byte* memory, std::int64_t bytes) {
     workspace_.dense = memory, workspace_.dense_bytes = bytes;

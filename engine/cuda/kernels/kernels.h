@@ -43,6 +43,10 @@ void compute(const op::LogitSums&, const Queue&);
 void compute(const op::GatherSum&, const Queue&);
 void compute(const op::RepeatRows&, const Queue&);
 void compute(const op::RepeatRowsGrad&, const Queue&);
+void compute(const op::FoldColumns&, const Queue&);
+void compute(const op::FoldColumnsGrad&, const Queue&);
+void compute(const op::ScatterElements&, const Queue&);
+void compute(const op::ScatterElementsGrad&, const Queue&);
 void compute(const op::Transpose&, const Queue&);
 void compute(const op::Route&, const Queue&);
 void compute(const op::RouteGrad&, const Queue&);
@@ -129,5 +133,9 @@ struct Fp8Source {
   std::int64_t first_row, first_col;  // of the part to decode
 };
 void dequantize(cudaStream_t, const View& y, const Fp8Source&);
+
+// ---- rescale.cu
+// y = x * w element by element, or with the transpose of w. w may be y; x is f32 or of their type.
+void multiply_elements(cudaStream_t, const View& y, const View& x, const View& w, bool turned);
 
 }  // namespace ft::cuda

@@ -14,6 +14,7 @@ enum class Wrong : std::int32_t {
   gathered_row,
   scattered_row,
   column,
+  element,
   target,
   key,
   expert

@@ -5,7 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/files/json.h"
+#include "lora/kinds.h"
 #include "tests/app/config/config_text.h"
+#include "tests/engine/files/temp_folder.h"
 
 namespace ft {
 namespace {
@@ -152,6 +154,37 @@ TEST(Config, WeightsInFp8) {
   EXPECT_EQ(refusal(with(""), {on, "quantization.load_in_4bit=true"}),
             "run.json: model.frozen_dtype: linears are in FP8 or in 4 bits, not in both; leave "
             "model.frozen_dtype or quantization.load_in_4bit out");
+}
+
+TEST(Config, KindsOfAdaptersHaveTheirOwnSettings) {
+  const RunConfig c = parsed(R"("lora": {"peft_type": "miss", "lora_dropout": 0.1, "bias": "all"})");
+  EXPECT_EQ(c.lora.peft_type, &lora::kinds::kMiss);
+  EXPECT_EQ(c.lora.r, 64);  // PEFT's default
+  EXPECT_EQ(parsed(R"("lora": {"peft_type": "miss", "r": 4})").lora.r, 4);
+  EXPECT_EQ(parsed("").lora.r, 8);
+  const auto says = [](const std::string& lora) {
+    return test::error_of([&] { parsed(R"("lora": {"peft_type": "miss", )" + lora + "}"); });
+  };
+  for (const std::string setting :
+       {"use_dora", "use_rslora", "ensure_weight_tying", "lora_alpha", "rank_pattern"}) {
+    const std::string value = setting == "lora_alpha"     ? "3"
+                              : setting == "rank_pattern" ? R"({"a": 1})"
+                                                          : "true";
+    const std::string error = says("\"" + setting + "\": " + value);
+    EXPECT_NE(error.find("lora." + setting + ": MiSS (peft_type miss) has no such setting; leave it out"),
+              error.npos)
+        << error;
+  }
+  EXPECT_EQ(parsed(R"("lora": {"peft_type": "shira", "random_seed": 3})").lora.random_seed, 3);
+  for (const std::string kind : {"lora", "hira"}) {
+    const std::string refused =
+        test::error_of([&] { parsed(str(R"("lora": {"peft_type": ")", kind, R"(", "random_seed": 3})")); });
+    EXPECT_NE(refused.find("lora.random_seed: "), refused.npos) << refused;
+  }
+  const std::string error = says(R"("init_lora_weights": "pissa")");
+  EXPECT_NE(error.find("lora.init_lora_weights: pissa is not a start of MiSS; there are true, false"),
+            error.npos)
+      << error;
 }
 
 }  // namespace

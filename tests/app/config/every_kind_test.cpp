@@ -54,6 +54,7 @@ TEST(EveryKind, HasAllChoices) {
   for (const std::string& loss : all_losses())
     EXPECT_TRUE(values_of("objective.loss_type").contains(loss)) << loss;
   expect_all<lora::LoraInit>("lora.init_lora_weights");
+  expect_all<Chosen<lora::AdapterKind>>("lora.peft_type", {&lora::kinds::kLora});
   expect_all<lora::LoraBias>("lora.bias", {lora::LoraBias::none});
   expect_all<Optim>("training.optim");
   expect_all<OffloadDevice>("zero_optimization.offload_optimizer.device", {OffloadDevice::none});

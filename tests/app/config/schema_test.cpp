@@ -102,7 +102,9 @@ const std::set<std::string> kOurs{"device",
                                   "zero_optimization.zero_quantized_weights",
                                   "zero_optimization.zero_quantized_gradients",
                                   "zero_optimization.zero_hpz_partition_size",
-                                  "lora.ensure_weight_tying"};
+                                  "lora.ensure_weight_tying",
+                                  "lora.peft_type",
+                                  "lora.random_seed"};
 // Sections that ft has in addition, with DeepSpeed's names.
 constexpr std::array kOurSections{"training.loss_scaling",  "logging.tensorboard",   "logging.csv_monitor",
                                   "logging.flops_profiler", "logging.comms_logger",  "data_efficiency",

@@ -1,5 +1,5 @@
-// Magnitudes of rows, columns rescaled by them with their gradient, noise and columns by index, of every
-// target.
+// Magnitudes of rows, columns rescaled by them with their gradient, noise, columns and elements by index,
+// folded columns and products of single elements, of every target.
 #include <cmath>
 
 #include "tests/engine/cpu/leaf_fixture.h"
@@ -72,6 +72,74 @@ TEST(GatherColumns, TakesThoseAskedFor) {
   for (const double wrong : {-1.0, 3.0}) {
     columns.assign({wrong});
     EXPECT_THROW(ops.run(op::GatherColumns{.y = y, .x = x, .columns = columns}), InternalError);
+  }
+}
+
+TEST(Hadamard, MultipliesElementsAlsoOfATranspose) {
+  each_trial([](const Trial& s) {
+    for (const DType type : {s.type, DType::f32})
+      for (const bool turned : {false, true}) {
+        Matrix &y = s.matrix(1), &x = s.matrix(s.rows, s.cols, type).randomize(2);
+        Matrix& w = s.matrix(turned ? s.cols : s.rows, turned ? s.rows : s.cols, s.type).randomize(3);
+        std::vector<double> want;
+        for (std::int64_t r = 0; r < s.rows; ++r)
+          for (std::int64_t c = 0; c < s.cols; ++c)
+            want.push_back(x.get(r, c) * (turned ? w.get(c, r) : w.get(r, c)));
+        s.ops.run(op::Hadamard{.y = y, .x = x, .w = {.b = w, .tb = turned ? Trans::yes : Trans::no}});
+        EXPECT_LT(nmse(y.values(), want), s.tolerance()) << turned;
+      }
+  });
+}
+
+TEST(FoldColumns, AddUpEqualRemaindersAndTheirGradientRepeats) {
+  each_trial([](const Trial& s) {
+    for (const std::int64_t n : {std::int64_t{1}, s.cols / 3 + 1, s.cols + 2})
+      for (const std::int64_t first : {std::int64_t{0}, n / 2, 3 * n + 1}) {
+        Matrix &x = s.matrix(1), &narrow = s.matrix(s.rows, n, s.type);
+        std::vector<double> sums(std::size_t(s.rows * n)), repeated;
+        for (std::int64_t r = 0; r < s.rows; ++r)
+          for (std::int64_t j = 0; j < s.cols; ++j) sums[std::size_t(r * n + (first + j) % n)] += x.get(r, j);
+        s.ops.run(op::FoldColumns{.y = narrow, .x = x, .first = first});
+        EXPECT_LT(nmse(narrow.values(), sums), s.tolerance()) << n << " " << first;
+        narrow.randomize(2);
+        for (std::int64_t r = 0; r < s.rows; ++r)
+          for (std::int64_t j = 0; j < s.cols; ++j)
+            repeated.push_back(x.get(r, j) + narrow.get(r, (first + j) % n));
+        s.ops.run(op::FoldColumnsGrad{.dx = x, .dy = narrow, .first = first});
+        EXPECT_LT(nmse(x.values(), repeated), s.tolerance()) << n << " " << first;
+      }
+  });
+}
+
+TEST(ScatterElements, PutsThemAndTheirGradientCollects) {
+  each_trial([](const Trial& s) {
+    const std::int64_t count = (s.rows * s.cols + 2) / 3;  // every third element
+    Matrix &y = s.matrix(1), &x = s.vector(count, s.type, 2), &dx = s.vector(count, DType::f32, 3),
+           &dy = s.matrix(s.rows, s.cols, DType::f32).randomize(4);
+    Matrix places(2, count, DType::i32);
+    std::vector<double> want = y.values(), grads = dx.values();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t row = 3 * i / s.cols, column = 3 * i % s.cols;
+      places.tensor.as<std::int32_t>()[i] = std::int32_t(row);
+      places.tensor.as<std::int32_t>()[count + i] = std::int32_t(column);
+      want[std::size_t(3 * i)] = x.get(0, i);
+      grads[std::size_t(i)] += dy.get(row, column);
+    }
+    s.ops.run(op::ScatterElements{.y = y, .x = x, .at = places});
+    EXPECT_EQ(y.values(), want);
+    s.ops.run(op::ScatterElementsGrad{.dx = dx, .dy = dy, .at = places});
+    EXPECT_LT(nmse(dx.values(), grads), 1e-14);
+  });
+}
+
+TEST(ScatterElements, PlacesBeyondTheMatrixAreRefused) {
+  CpuOps ops(2);
+  Matrix y(2, 3, DType::f32), x(1, 1, DType::f32), places(2, 1, DType::i32);
+  for (const auto& [row, column] : {std::pair{2, 0}, {0, 3}, {-1, 0}, {0, -1}}) {
+    places.tensor.as<std::int32_t>()[0] = row;
+    places.tensor.as<std::int32_t>()[1] = column;
+    EXPECT_THROW(ops.run(op::ScatterElements{.y = y, .x = x, .at = places}), InternalError);
+    EXPECT_THROW(ops.run(op::ScatterElementsGrad{.dx = x, .dy = y, .at = places}), InternalError);
   }
 }
 

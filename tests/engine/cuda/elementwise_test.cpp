@@ -106,6 +106,56 @@ TEST(CudaElementwise, ColumnsAreRescaled) {
   });
 }
 
+// op::Hadamard with a weight in 4 bits is tested by the layers that use it.
+TEST(CudaElementwise, ProductsOfElements) {
+  for (const bool wide : {false, true})
+    each_trial([&](Trial& t) {
+      t.matrix(1);
+      t.matrix(t.rows, t.cols, wide ? DType::f32 : t.type).randomize(2);
+      t.matrix(3);
+      t.matrix(t.cols, t.rows, t.type).randomize(4);
+      t.matrix(5);
+      t.expect_same([](Ops& ops, const Tensors& x) {
+        ops.run(op::Hadamard{.y = x[0], .x = x[1], .w = {.b = x[2]}});
+        ops.run(op::Hadamard{.y = x[4], .x = x[1], .w = {.b = x[3], .tb = Trans::yes}});
+      });
+    });
+}
+
+TEST(CudaElementwise, ColumnsAreFoldedAndRepeated) {
+  for (const std::int64_t first : {0, 1, 100})
+    each_trial([&](Trial& t) {
+      t.matrix(1);
+      t.matrix(t.rows, t.cols / 3 + 1, t.type);
+      t.matrix(t.rows, t.cols + 2, t.type);
+      t.expect_same([&](Ops& ops, const Tensors& x) {
+        for (const Tensor& narrow : {x[1], x[2]}) {
+          ops.run(op::FoldColumns{.y = narrow, .x = x[0], .first = first});
+          ops.run(op::FoldColumnsGrad{.dx = x[0], .dy = narrow, .first = first});
+        }
+      });
+    });
+}
+
+TEST(CudaElementwise, ElementsArePutAndCollected) {
+  each_trial([](Trial& t) {
+    const std::int64_t count = (t.rows * t.cols + 2) / 3;  // every third element
+    t.matrix(1);
+    t.vector(count, t.type).randomize(2);
+    t.vector(count, DType::f32).randomize(3);
+    t.matrix(t.rows, t.cols, DType::f32).randomize(4);
+    auto* places = t.matrix(2, count, DType::i32).tensor.as<std::int32_t>();
+    for (std::int64_t i = 0; i < count; ++i) {
+      places[i] = std::int32_t(3 * i / t.cols);
+      places[count + i] = std::int32_t(3 * i % t.cols);
+    }
+    t.expect_same([](Ops& ops, const Tensors& x) {
+      ops.run(op::ScatterElements{.y = x[0], .x = x[1], .at = x[4]});
+      ops.run(op::ScatterElementsGrad{.dx = x[2], .dy = x[3], .at = x[4]});
+    });
+  });
+}
+
 TEST(CudaElementwise, MagnitudesOfRows) {
   each_trial([](Trial& t) {
     for (const std::uint64_t seed : {0, 0, 3}) t.vector(t.rows, DType::f32).randomize(seed);

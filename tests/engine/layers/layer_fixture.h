@@ -12,6 +12,8 @@
 #include "engine/ranks/local.h"
 #include "engine/zero/parameter_store.h"
 #include "lora/dora.h"
+#include "lora/kinds.h"
+#include "lora/shira.h"
 #include "tests/reference/layers.h"
 #include "tests/support/matrix.h"
 
@@ -181,17 +183,16 @@ struct LinearForm {
   std::int64_t rank = 0;  // 0: no adapter
   float scale = 2, dropout = 0;
   bool dora = false;  // with magnitudes
+  const lora::AdapterKind* kind = &lora::kinds::kLora;
 };
 inline Linear linear(const std::string& name, std::int64_t in, std::int64_t out, LinearForm form,
                      DType dtype) {
   Linear l = make_linear(name, in, out, form.bias, dtype);
   for (Parameter* p : parameters_of(l)) p->trainable = form.trained;
-  if (form.rank > 0 && form.dora)
-    l.adapter =
-        std::make_unique<lora::DoraAdapter>(name, in, out, form.rank, form.scale, form.dropout, dtype);
-  else if (form.rank > 0)
-    l.adapter =
-        std::make_unique<lora::LoraAdapter>(name, in, out, form.rank, form.scale, form.dropout, dtype);
+  lora::LoraConfig config;
+  config.use_dora = form.dora;
+  if (form.rank > 0)
+    l.adapter = form.kind->make(config, {name, in, out, form.rank, form.scale, form.dropout, dtype});
   return l;
 }
 inline reference::Lora lora_of(const LinearForm& form, const Ctx& c) {

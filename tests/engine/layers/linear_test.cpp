@@ -40,6 +40,33 @@ const Case kCases[] = {
     {"MagnitudesDropout", {.bias = true, .rank = 4, .dropout = 0.25f, .dora = true}, true, true},
     {"MagnitudesDropoutFirst", {.rank = 4, .dropout = 0.25f, .dora = true}, false},
     {"MagnitudesDropoutEvaluated", {.rank = 4, .dropout = 0.25f, .dora = true}, true, false, 1, false},
+    {"Hira", {.rank = 4, .kind = &lora::kinds::kHira}},
+    {"HiraResidual", {.bias = true, .rank = 3, .kind = &lora::kinds::kHira}, true, true},
+    {"HiraFirst", {.bias = true, .rank = 2, .kind = &lora::kinds::kHira}, false},
+    {"HiraScaled", {.rank = 3, .kind = &lora::kinds::kHira}, true, false, 0.3f},
+    {"HiraDropout", {.rank = 4, .dropout = 0.25f, .kind = &lora::kinds::kHira}, true, true},
+    {"HiraDropoutFirst", {.rank = 4, .dropout = 0.25f, .kind = &lora::kinds::kHira}, false},
+    {"HiraDropoutEvaluated",
+     {.rank = 4, .dropout = 0.25f, .kind = &lora::kinds::kHira},
+     true,
+     false,
+     1,
+     false},
+    {"Shira", {.bias = true, .rank = 1, .kind = &lora::kinds::kShira}},
+    {"ShiraOfAll", {.trained = true, .rank = 1, .kind = &lora::kinds::kShira}, true, true},
+    {"ShiraScaled", {.rank = 1, .kind = &lora::kinds::kShira}, true, false, 0.3f},
+    {"Miss", {.rank = 4, .kind = &lora::kinds::kMiss}},
+    {"MissOfAll", {.bias = true, .trained = true, .rank = 3, .kind = &lora::kinds::kMiss}, true, true},
+    {"MissFirst", {.bias = true, .rank = 2, .kind = &lora::kinds::kMiss}, false},
+    {"MissScaled", {.rank = 20, .kind = &lora::kinds::kMiss}, true, false, 0.3f},
+    {"MissDropout", {.rank = 4, .dropout = 0.25f, .kind = &lora::kinds::kMiss}, true, true},
+    {"MissDropoutFirst", {.rank = 4, .dropout = 0.25f, .kind = &lora::kinds::kMiss}, false},
+    {"MissDropoutEvaluated",
+     {.rank = 4, .dropout = 0.25f, .kind = &lora::kinds::kMiss},
+     true,
+     false,
+     1,
+     false},
 };
 
 struct Size {
@@ -57,6 +84,14 @@ Values<double> squares_of_rows(const Size& size, DType dtype) {
     for (std::int64_t i = 0; i < size.in; ++i) squares.back() += w.get(o, i) * w.get(o, i);
   }
   return squares;
+}
+
+// Gives SHiRA's values their places.
+void draw_places(LayerRun& run, const Linear& layer) {
+  const auto* shira = dynamic_cast<const lora::ShiraAdapter*>(layer.adapter.get());
+  if (!shira) return;
+  const std::vector<std::int32_t> places = shira->draw();
+  run.stored[shira->places.name] = {places.begin(), places.end()};
 }
 
 // Passes x to the backward pass only if the layer says that it reads its input.
@@ -80,8 +115,10 @@ void check(LayerRun& run, const Linear& layer, const Case& t, Size size) {
     return t.residual ? reference::add(sum, in.at("residual")) : sum;
   };
   // Roundings: of u, du, x after dropout, the result, and dy times alpha. With magnitudes also of the product
-  // before it is scaled, and of dropout's part of it: a row of five numbers came to 11 in f16.
-  const int more = t.form.dora ? 3 : 0, dropped = t.form.dora && t.form.dropout > 0 ? 6 : 0;
+  // before it is scaled, and of dropout's part of it: a row of five numbers came to 11 in f16. With HiRA also
+  // of B A, of its product with W, and of their gradients.
+  const int more = t.form.dora || t.form.kind == &lora::kinds::kHira ? 3 : 0,
+            dropped = t.form.dora && t.form.dropout > 0 ? 6 : 0;
   run.expect_near(y.values(), reference(run.in), 3 + more + dropped, "y");
   run.expect_near(dx.values(),
                   t.wants_dx ? complex_step(reference, run.in, "x", dy.values()) : before.values(), 4 + more,
@@ -96,11 +133,13 @@ INSTANTIATE_TEST_SUITE_P(Cases, LinearLayer, testing::Combine(testing::ValuesIn(
 TEST_P(LinearLayer, IsTheReferenceWithItsGradients) {
   const auto& [t, dtype] = GetParam();
   for (const Size size : kSizes) {
-    if (size.out == 1 && (dtype != DType::f32 || t.form.dora)) continue;  // a single sum may cancel out
+    const bool lora = t.form.kind == &lora::kinds::kLora && !t.form.dora;
+    if (size.out == 1 && (dtype != DType::f32 || !lora)) continue;  // a single sum may cancel out
     SCOPED_TRACE(str(size.rows, " x ", size.in, " x ", size.out));
     LayerRun run(dtype, t.train);
     Linear layer = linear("module", size.in, size.out, t.form, dtype);
     if (t.form.dora) run.stored["module.lora_row_squares"] = squares_of_rows(size, dtype);
+    draw_places(run, layer);
     run.bind(layer);
     check(run, layer, t, size);
   }
@@ -158,11 +197,14 @@ INSTANTIATE_TEST_SUITE_P(Types, FourBitLinear, kTypes, name_of_type);
 
 TEST_P(FourBitLinear, IsTheReferenceWithItsGradients) {
   const Size size{5, 13, 11};
-  for (const bool nested : {false, true}) {
+  for (std::size_t i = 0; i < 2 * lora::kinds::kKinds.size(); ++i) {
+    const bool nested = i % 2 == 0;
     const FourBitForm form{FourBitBook::nf4, 32, nested};
-    const Case t{"", {.bias = true, .rank = 3}, true, true};
+    const Case t{"", {.bias = true, .rank = 3, .kind = lora::kinds::kKinds[i / 2]}, true, true};
+    SCOPED_TRACE(str(t.form.kind->name, nested ? " nested" : ""));
     LayerRun run(GetParam());
     Linear layer = linear("module", size.in, size.out, t.form, GetParam());
+    draw_places(run, layer);
     layer.weight = std::make_unique<FourBitWeight>("module.weight", Shape{size.out, size.in}, form);
     const Values<double> drawn = random_values("module.weight", size.out * size.in);
     const FourBitData data = quantize(std::vector<float>(drawn.begin(), drawn.end()), form);
@@ -183,16 +225,19 @@ TEST_P(FourBitLinear, IsTheReferenceWithItsGradients) {
 
 TEST_P(FourBitLinear, IsTheReferenceWithItsGradientsInFp8) {
   const Size size{5, 13, 11};
-  for (const Fp8Scheme scheme : {kFp8Channels, kFp8Blocks}) {
-    const Case t{"", {.bias = true, .rank = 3}, true, true};
+  for (std::size_t i = 0; i < 2 * lora::kinds::kKinds.size(); ++i) {
+    const Fp8Scheme scheme = i % 2 == 0 ? kFp8Channels : kFp8Blocks;
+    const Case t{"", {.bias = true, .rank = 3, .kind = lora::kinds::kKinds[i / 2]}, true, true};
+    SCOPED_TRACE(t.form.kind->name);
     LayerRun run(GetParam());
     Linear layer = linear("module", size.in, size.out, t.form, GetParam());
+    draw_places(run, layer);
     layer.weight = std::make_unique<Fp8Weight>("module.weight", Shape{size.out, size.in}, scheme);
     const Values<double> drawn = random_values("module.weight", size.out * size.in);
     const Fp8Data data =
         quantize_fp8(size.out, size.in, DType::f32, scheme, [&](const Tensor& to, std::int64_t first) {
-          for (std::int64_t i = 0; i < to.numel(); ++i)
-            to.as<float>()[i] = static_cast<float>(drawn[static_cast<std::size_t>(first + i)]);
+          for (std::int64_t e = 0; e < to.numel(); ++e)
+            to.as<float>()[e] = static_cast<float>(drawn[static_cast<std::size_t>(first + e)]);
         });
     run.stored["module.weight"] = {data.codes.begin(), data.codes.end()};
     run.stored[scheme == kFp8Blocks ? "module.weight_scale_inv" : "module.weight_scale"] = {

@@ -1,0 +1,13 @@
+// The kinds of adapters, in the order of messages and help. Each is described in its own file.
+#pragma once
+#include <array>
+
+#include "lora/kind.h"
+
+namespace ft::lora::kinds {
+
+extern const AdapterKind kLora, kMiss, kHira, kShira;
+
+inline constexpr std::array kKinds{&kLora, &kMiss, &kHira, &kShira};
+
+}  // namespace ft::lora::kinds
