@@ -4,7 +4,7 @@
 #include "engine/cpu/kernels/fp8.h"
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
-#include "engine/cpu/kernels/operands.h"
+#include "engine/cpu/operands.h"
 
 namespace ft::cpu::FT_TARGET {
 

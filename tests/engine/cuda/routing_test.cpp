@@ -90,7 +90,9 @@ TEST(CudaRouting, RouteGradOfExpertsThatNoTokenChoseIsZero) {
       for (std::int64_t e = 0; e < t.cols; ++e) {
         bool chosen = false;
         for (std::int64_t j = 0; j < k; ++j) chosen = chosen || ids.get(r, j) == double(e);
-        if (!chosen) EXPECT_EQ(got.get(r, e), 0) << r << " " << e;
+        if (!chosen) {
+          EXPECT_EQ(got.get(r, e), 0) << r << " " << e;
+        }
       }
   });
 }
