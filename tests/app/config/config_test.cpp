@@ -250,16 +250,6 @@ TEST(Config, SettingsThatContradictEachOther) {
   EXPECT_EQ(refusal(with(predict),
                     {"data.val_set_size=0.1", "generation.num_beams=2", "generation.do_sample=true"}),
             "run.json: generation.do_sample: beam search does not sample; set generation.num_beams=1");
-  for (const char* own : {"objective.lmbda=0.5", "objective.seq_kd=true"}) {
-    std::vector<std::string> settings{"objective.type=distill", "objective.teacher_model_name_or_path=t", own,
-                                      "generation.do_sample=true", "generation.batch_size=3"};
-    EXPECT_EQ(
-        refusal(with(""), settings),
-        "run.json: generation.do_sample: a run's own answers are sampled as objective.temperature, top_k, "
-        "top_p, min_p and repetition_penalty say; leave it out");
-    settings.emplace_back("data.val_set_size=0.1");
-    EXPECT_EQ(refusal(with(predict), settings), "accepted") << "evaluations generate with it";
-  }
   EXPECT_EQ(
       refusal(with(""), {"model.sparse_attention.mode=fixed", "model.sparse_attention.num_random_blocks=1"}),
       "run.json: model.sparse_attention.num_random_blocks: has no effect in mode fixed; modes that use "
