@@ -77,7 +77,9 @@ struct DatasetConfig {
     f("name", name, "Configuration of a data set that has several, as its card names it.", not_empty());
     f("split", split, "Split of a data set that has several; null: train, or the only one.", not_empty());
     f("revision", revision, "With an id of the hub: a branch, tag or commit; null: main.", not_empty());
-    f("weight", weight, "Times that an epoch contains each of its samples; 0.5: half of the samples once.",
+    f("weight", weight,
+      "Times that an epoch contains each of its samples; 0.5: half of the samples once. With "
+      "stopping_strategy: its share of an epoch.",
       above(0));
     f("max_samples", max_samples, "Number of its first samples to use; null: all.", at_least(1));
     f("columns", columns, "Names of its columns: {\"prompt\": \"question\", \"response\": \"answer\"}.");

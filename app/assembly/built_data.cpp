@@ -102,16 +102,37 @@ std::unique_ptr<GeneratedAnswers> make_generated(const RunConfig& config, const 
                                     .seed = from.options().seed});
 }
 
-std::unique_ptr<OwnAnswers> make_own(const RunConfig& config, const Batcher& from, std::int64_t per_step) {
+// Throws UserError (input) for a sample that is trained from its first token on.
+void require_prompts(const ObjectiveConfig& c, const Dataset& data) {
+  const char* setting = c.needs().own > 0 ? "objective.lmbda" : "objective.seq_kd";
+  for (std::int64_t i = 0; i < data.size(); ++i)
+    if (const auto labels = data[i].labels; !labels.empty() && labels[0] != kIgnored)
+      throw UserError(Exit::input, str(setting, ": ", data.source(i),
+                                       " has no prompt: all of it is trained on; give prompt and answer "
+                                       "columns, or leave ",
+                                       setting, " out"));
+}
+
+// `positions`: the model's; 0: no limit.
+std::unique_ptr<OwnAnswers> make_own(const RunConfig& config, const Batcher& from, std::int64_t per_step,
+                                     std::int64_t positions) {
+  require_prompts(config.objective, from.data());
   const ObjectiveNeeds needs = config.objective.needs();
-  return std::make_unique<OwnAnswers>(
+  const std::int64_t allowed = config.data.max_seq_length,
+                     longest = positions > 0 ? std::min(allowed, positions) : allowed;
+  auto own = std::make_unique<OwnAnswers>(
       from, OwnAnswersOptions{.share = needs.own,
                               .rest = needs.taught ? Author::teacher : Author::data,
                               .rows = from.options().batch_size,
                               .step = per_step,
                               .answer = config.objective.answer_length(),
-                              .longest = config.data.max_seq_length,
+                              .longest = longest,
                               .seed = static_cast<std::uint64_t>(config.training.seed)});
+  if (own->longest_prompt() >= longest)
+    throw UserError(Exit::input,
+                    str("the model has ", positions, " positions, and a prompt of ", own->longest_prompt(),
+                        " tokens leaves none for an answer; set data.max_seq_length to at most ", positions));
+  return own;
 }
 
 // Numbers the answers from 2^40 on, so that no answer in training has the same number.
@@ -159,12 +180,12 @@ LoadContext load_context(const RunConfig& config, std::int64_t vocab_size,
   return context;
 }
 
-BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart part,
+BuiltData build_data(const RunConfig& config, const ModelInfo& model, LoadPart part,
                      const LoadProgress& progress, int ranks) {
   BuiltData d;
   const auto tokenizer = std::make_shared<std::shared_ptr<const Tokenizer>>();
   const auto seed = static_cast<std::uint64_t>(config.training.seed);
-  LoadContext context = load_context(config, vocab_size, tokenizer);
+  LoadContext context = load_context(config, model.vocab_size, tokenizer);
   context.progress = progress;
   d.loaded = load_data(config.data, seed, context, part);
   d.written = d.loaded.train_counts.usual();
@@ -201,7 +222,7 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
     else if (config.objective.learns_given())
       d.rollouts = make_rollouts(config.objective, *d.train, per_step);
     else if (config.objective.rewrites())
-      d.own = make_own(config, *d.train, per_step);
+      d.own = make_own(config, *d.train, per_step, model.positions);
   }
   if (part == LoadPart::train_and_eval &&
       (has_curriculum(config.data_efficiency) || has_random_ltd(config.data_efficiency))) {
@@ -218,7 +239,7 @@ BuiltData build_data(const RunConfig& config, std::int64_t vocab_size, LoadPart 
 BuiltData read_data(const RunConfig& config, const BuiltModel& built, int ranks, Screen& screen) {
   Working working(screen, "reading data");
   return build_data(
-      config, built.made.info.vocab_size, LoadPart::train_and_eval,
+      config, built.made.info, LoadPart::train_and_eval,
       [&](std::int64_t done, std::int64_t of) { working(done, of); }, ranks);
 }
 

@@ -50,8 +50,8 @@ std::int64_t vocab_size_of(const RunConfig&);
 LoadContext load_context(const RunConfig&, std::int64_t vocab_size,
                          const std::shared_ptr<std::shared_ptr<const Tokenizer>>& tokenizer);
 // Reads the data and makes batches. `ranks`: number of ranks that train on different batches; a stream has
-// enough batches for all of them.
-BuiltData build_data(const RunConfig&, std::int64_t vocab_size, LoadPart, const LoadProgress& progress,
+// enough batches for all of them. Of the model only the size of its vocabulary and its positions matter.
+BuiltData build_data(const RunConfig&, const ModelInfo&, LoadPart, const LoadProgress& progress,
                      int ranks = 1);
 
 // Returns true if the prompt of a pair is computed once for both answers.

@@ -91,11 +91,15 @@ void check_predictions(const RunConfig& c, const std::function<void(const std::s
     refuse("generation.do_sample: beam search does not sample; set generation.num_beams=1");
 }
 
-// Refuses settings that have no meaning if a run generates its own answers (online objectives).
+// Refuses an answer that leaves no room for a prompt (online objectives).
 void check_generating(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
   if (c.objective.answer_length() >= c.data.max_seq_length)
     refuse(str("objective.max_completion_length: ", c.objective.answer_length(),
                " leaves no room for prompts in data.max_seq_length, ", c.data.max_seq_length));
+}
+
+// Refuses settings of generation if a run samples its own answers and generates nothing else.
+void check_sampling(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
   const Json usual = write_settings(GenerationConfig{});
   const Json given = write_settings(c.generation);
   for (const auto& [name, value] : given.items())
@@ -199,6 +203,8 @@ void check_settings(RunConfig& c, const std::string& name) {
   check(c.objective, refuse);
   check_predictions(c, refuse);
   if (c.objective.generates()) check_generating(c, refuse);
+  const bool predicts = c.evaluation.predict_with_generate;
+  if (c.objective.generates() || (c.objective.rewrites() && !predicts)) check_sampling(c, refuse);
   check_training(c.training, refuse);
   check_resume_despite(c.training, refuse);
   check_lora(c.lora, refuse);

@@ -83,7 +83,7 @@ Subject subject(const PlanArgs& args, Screen& screen) {
   Working working(screen, "reading data");
   const BuiltModel built = build_model(s.config, Weights::ignore);
   s.data = build_data(
-      s.config, built.made.info.vocab_size, LoadPart::train_and_eval,
+      s.config, built.made.info, LoadPart::train_and_eval,
       [&](std::int64_t done, std::int64_t of) { working(done, of); }, grid_of(s.config.distributed).data);
   return s;
 }

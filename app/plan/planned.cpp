@@ -36,6 +36,20 @@ BatchShape full_shape(std::int64_t rows, const RunConfig& config, const ModelInf
   return s;
 }
 
+// Sets the shapes of answers that models give to examples. `known`: the request has their shapes already.
+void plan_answers(const RunConfig& config, bool known, PlanRequest& request) {
+  const ObjectiveNeeds needs = config.objective.needs();
+  const std::int64_t longest = request.train[0].longest,
+                     answer = std::min(config.objective.answer_length(), longest - 1);
+  const GenerationShape answers =
+      generation_shape_of(config, longest - answer, answer, answers_of_rank(config));
+  if (needs.own > 0 && known)
+    request.generation.front() = answers;
+  else if (needs.own > 0)
+    request.generation.insert(request.generation.begin(), answers);
+  if (needs.taught) request.taught = {answers};
+}
+
 // Plans a model that is already built; can be called again for the same model.
 Planned plan_built(const RunConfig& config, const BuiltModel& built, const BuiltData* data, Room room,
                    std::optional<std::int64_t> length, Costs costs = Costs::all) {
@@ -52,14 +66,8 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
     if (config.objective.generates())
       request.generation = {generation_shape_of(
           config, std::max<std::int64_t>(1, request.train[0].longest - config.objective.answer_length()),
-          answers_of_rank(config))};
-    if (config.objective.rewrites()) {
-      const GenerationShape answers = generation_shape_of(
-          config, std::max<std::int64_t>(1, request.train[0].longest - config.objective.answer_length()),
-          answers_of_rank(config));
-      request.generation = {answers};
-      if (config.objective.needs().taught) request.taught = {answers};
-    }
+          config.objective.answer_length(), answers_of_rank(config))};
+    if (config.objective.rewrites()) plan_answers(config, data && data->own, request);
     if (config.evaluation.eval_strategy != EvalStrategy::no)
       request.eval = {full(config.training.per_device_eval_batch_size)};
     if (config.objective.generates()) {

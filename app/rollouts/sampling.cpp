@@ -20,10 +20,11 @@ GenerationConfig sampling_of(const RunConfig& config) {
   return g;
 }
 
-GenerationShape generation_shape_of(const RunConfig& config, std::int64_t prompt, std::int64_t answers) {
+GenerationShape generation_shape_of(const RunConfig& config, std::int64_t prompt, std::int64_t answer,
+                                    std::int64_t answers) {
   const std::int64_t at_once = std::min(config.generation.batch_size, answers);
   const Prompt longest{.ids = std::vector<std::int32_t>(static_cast<std::size_t>(prompt)),
-                       .max_new_tokens = config.objective.answer_length()};
+                       .max_new_tokens = answer};
   return generation_shape(std::vector<Prompt>(static_cast<std::size_t>(at_once), longest), at_once);
 }
 
@@ -38,15 +39,12 @@ GenerationShape generation_shape_of(const RunConfig& config, const GeneratedAnsw
     prompt = std::max(prompt, eval->prompts().longest());
     answers = std::max(answers, eval->answers());
   }
-  return generation_shape_of(config, prompt, answers);
+  return generation_shape_of(config, prompt, config.objective.answer_length(), answers);
 }
 
 GenerationShape generation_shape_of(const RunConfig& config, const OwnAnswers& own) {
-  const std::int64_t at_once = std::min(config.generation.batch_size, answers_of_rank(config)),
-                     prompt = own.longest_prompt(), room = own.options().longest - prompt;
-  const Prompt longest{.ids = std::vector<std::int32_t>(static_cast<std::size_t>(prompt)),
-                       .max_new_tokens = std::min(own.options().answer, room)};
-  return generation_shape(std::vector<Prompt>(static_cast<std::size_t>(at_once), longest), at_once);
+  const std::int64_t prompt = own.longest_prompt(), room = own.options().longest - prompt;
+  return generation_shape_of(config, prompt, std::min(own.options().answer, room), answers_of_rank(config));
 }
 
 std::int64_t answers_of_rank(const RunConfig& config) {

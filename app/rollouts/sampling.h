@@ -11,9 +11,10 @@ namespace ft {
 // Returns the settings. Tokens depend only on training.seed, the answer's number and the token's place in it.
 GenerationConfig sampling_of(const RunConfig&);
 
-// Returns the shape of a rank's part of a generation, with generation.batch_size answers at a time. `prompt`:
-// tokens of the longest prompt.
-GenerationShape generation_shape_of(const RunConfig&, std::int64_t prompt, std::int64_t answers);
+// Returns the shape of a rank's part of a generation, with generation.batch_size answers at a time. `prompt`,
+// `answer`: tokens of the longest ones.
+GenerationShape generation_shape_of(const RunConfig&, std::int64_t prompt, std::int64_t answer,
+                                    std::int64_t answers);
 // Returns the largest shape of training's and evaluations' generations; either may be null.
 GenerationShape generation_shape_of(const RunConfig&, const GeneratedAnswers* train,
                                     const GeneratedAnswers* eval);

@@ -85,8 +85,8 @@ void Run::build_evaluation(Screen& screen) {
   objective = build_evaluated_objective(given, built);
   {
     Working reading(screen, "reading data");
-    data = build_data(config, built.made.info.vocab_size, LoadPart::eval,
-                      [&](auto done, auto of) { reading(done, of); });
+    data =
+        build_data(config, built.made.info, LoadPart::eval, [&](auto done, auto of) { reading(done, of); });
     if (progress() != ProgressStyle::none)
       for (const std::string& text : data.loaded.notes) screen.line(text);
   }

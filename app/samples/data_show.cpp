@@ -57,7 +57,8 @@ void show_stream(const RunConfig& config, const DataShowArgs& args, Screen& out)
 }
 
 void show_loaded(const RunConfig& config, const DataShowArgs& args, Screen& out) {
-  const BuiltData data = build_data(config, vocab_size_of(config), LoadPart::train_and_eval, {});
+  const BuiltData data =
+      build_data(config, {.vocab_size = vocab_size_of(config)}, LoadPart::train_and_eval, {});
   Screen aside(Screen::standard_error());
   for (const std::string& text : data.loaded.notes) aside.line(text);
   if (args.json)

@@ -178,7 +178,8 @@ Exit data_stats(const DataStatsArgs& args) {
     config.data.packing = false;
     config.data.pad_to_max_length = false;
   }
-  const BuiltData data = build_data(config, vocab_size_of(config), LoadPart::train_and_eval, {});
+  const BuiltData data =
+      build_data(config, {.vocab_size = vocab_size_of(config)}, LoadPart::train_and_eval, {});
   Screen out(Screen::standard_output());
   (pairs ? tell_pairs : tell_samples)(configured, data.loaded.train, truncation, args.json, out);
   return Exit::done;

@@ -35,7 +35,7 @@ std::string text_of(double rate) {
 std::int64_t steps_of_run(const RunConfig& config) {
   const BuiltModel built = build_model(config, Weights::ignore);
   const int ranks = grid_of(config.distributed).data;
-  const BuiltData data = build_data(config, built.made.info.vocab_size, LoadPart::train_and_eval, {}, ranks);
+  const BuiltData data = build_data(config, built.made.info, LoadPart::train_and_eval, {}, ranks);
   if (!data.eval)
     throw UserError(Exit::config,
                     "--find learning_rate compares held-out losses; set data.val_set_size or "

@@ -33,8 +33,8 @@ SweepRow empty_row(const SweepPlan& plan, const SweepRun& run) {
 
 std::int64_t planned_memory(const RunConfig& config, Room room) {
   const BuiltModel built = build_model(config, Weights::ignore);
-  const BuiltData data = build_data(config, built.made.info.vocab_size, LoadPart::train_and_eval, {},
-                                    grid_of(config.distributed).data);
+  const BuiltData data =
+      build_data(config, built.made.info, LoadPart::train_and_eval, {}, grid_of(config.distributed).data);
   return planned(config, &data, room).plan.memory.total;
 }
 

@@ -157,10 +157,13 @@ void choose_objective(Method method, const Given& given, Draft& draft) {
     draft.set("objective.loss_weights", Json::array({1, given.at("rpo_alpha")}));
   }
   if (method == Method::sft && given.has("loss_type")) {
-    if (given.text("loss_type") == "dft")
+    const std::string loss = given.text("loss_type");
+    if (loss == "dft")
       draft.set("objective.loss_type", Json::array({"dft"}));
-    else
+    else if (loss == "nll" || loss == "chunked_nll")
       draft.ignore("loss_type", "it is ft's own");
+    else
+      draft.reject("loss_type", "sft has nll and dft");
   }
   if (given.has("scale_rewards")) {
     const std::string word = given.text("scale_rewards");

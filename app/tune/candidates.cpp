@@ -38,11 +38,10 @@ class PointData {
                                         {"seed", c.training.seed},
                                         {"eval", c.training.per_device_eval_batch_size}});
     const std::int64_t micro = c.training.per_device_train_batch_size;
-    const bool in_memory = data_.train && !data_.efficient;  // nothing else depends on its batches
+    const bool in_memory = data_.train && !data_.efficient && !data_.own;  // nothing else has its batches
     if (read != read_ || (micro != micro_ && !in_memory)) {
       const BuiltModel built = build_model(c, Weights::ignore);
-      data_ = build_data(c, built.made.info.vocab_size, LoadPart::train_and_eval, {},
-                         configured_ranks(c.distributed));
+      data_ = build_data(c, built.made.info, LoadPart::train_and_eval, {}, configured_ranks(c.distributed));
     } else if (micro != micro_) {
       BatcherOptions options = data_.train->options();
       options.batch_size = micro;

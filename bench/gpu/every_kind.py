@@ -78,6 +78,8 @@ def write_rows(c):
         rows["sources"].append({"input_ids": ids(LENGTH), "labels": ids(16)})
         for reward in (i % 5, (i + 2) % 5):
             rows["rollouts"].append({"prompt_ids": prompt, "completion_ids": ids(10), "reward": reward / 4})
+    rows["examples"] = [{"input_ids": r["prompt_ids"] + r["completion_ids"], "labels": [-100] * len(r["prompt_ids"]) + r["completion_ids"]}
+                        for r in rows["labelled"]]
     for name, content in rows.items():
         (place(c) / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in content))
     (place(c) / "reward.sh").write_text(REWARD)

@@ -14,6 +14,7 @@ namespace ft {
 namespace {
 
 constexpr std::int64_t kWindowRows = 8192;
+constexpr double kMostMixed = 1e9;  // samples of an epoch of datasets that are mixed by shares
 
 // Reads datasets one after another into one store.
 ReadDatasets read_datasets(const DataConfig& config, const std::vector<DatasetConfig>& datasets,
@@ -104,23 +105,41 @@ std::vector<std::int64_t> weighted(const Samples& samples, const std::vector<dou
 }
 
 // Returns how often an epoch has each dataset's samples, if datasets are mixed by shares: with sizes n and
-// shares p, an epoch has N p samples of a dataset, N is the least or the greatest n / p.
+// shares p, an epoch has N p samples of a dataset, N is the least or the greatest n / p. Throws UserError
+// (config) if that is none of a dataset, or more than an epoch can have.
 std::vector<double> mixture(const DataConfig& config, const Samples& samples,
                             std::vector<std::string>& notes) {
   std::vector<double> shares = weights_of(config.datasets), lasts;
+  std::size_t largest = 1;
+  for (const auto& own : samples) largest = std::max(largest, own.size());
   for (std::size_t d = 0; d < shares.size(); ++d) {
     const auto size = static_cast<double>(samples[d].size());
     if (size == 0)
       throw UserError(Exit::input, str("data.datasets[", d, "]: no samples to mix with the others"));
-    if (config.mixture_temperature) shares[d] *= std::pow(size, 1 / *config.mixture_temperature);
+    if (config.mixture_temperature)
+      shares[d] *= std::pow(size / static_cast<double>(largest), 1 / *config.mixture_temperature);
     lasts.push_back(size / shares[d]);
   }
   const auto [least, most] = std::ranges::minmax_element(lasts);
   const double all = *config.stopping_strategy == StoppingStrategy::first_exhausted ? *least : *most;
   std::vector<double> times;
+  double total = 0;
   for (std::size_t d = 0; d < shares.size(); ++d) {
     times.push_back(all / lasts[d]);
+    total += times[d] * static_cast<double>(samples[d].size());
+  }
+  if (!(total <= kMostMixed))  // or not a number
+    throw UserError(
+        Exit::config,
+        "data.stopping_strategy: an epoch would have more than 1e9 samples; use first_exhausted, a "
+        "larger data.mixture_temperature or more even weights");
+  for (std::size_t d = 0; d < shares.size(); ++d) {
     const auto count = std::llround(times[d] * static_cast<double>(samples[d].size()));
+    if (count == 0)
+      throw UserError(Exit::config,
+                      str("data.datasets[", d,
+                          "]: its share of an epoch is less than one sample; use all_exhausted, "
+                          "a larger data.mixture_temperature or more even weights"));
     notes.push_back(
         str("data.datasets[", d, "]: an epoch has ", count, " samples of its ", samples[d].size()));
   }

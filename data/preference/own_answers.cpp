@@ -47,7 +47,11 @@ OwnAnswers::OwnAnswers(const BatchSource& from, const OwnAnswersOptions& options
     : from_(from), options_(options) {
   for (std::int64_t i = 0; i < from.batches_per_epoch(); ++i) {
     const Batch b = from.batch(0, i);
-    for (const Beginning& one : beginnings(b)) longest_prompt_ = std::max(longest_prompt_, one.prompt);
+    for (const Beginning& one : beginnings(b))
+      if (one.prompt > 0)
+        longest_prompt_ = std::max(longest_prompt_, one.prompt);
+      else
+        longest_unanswered_ = std::max(longest_unanswered_, std::ssize(one.sequence));
   }
 }
 
@@ -123,7 +127,8 @@ BatchShape OwnAnswers::shape(std::int64_t epoch, std::int64_t i) const {
 }
 
 BatchShape OwnAnswers::largest() const {
-  const std::int64_t length = std::min(options_.longest, longest_prompt_ + options_.answer);
+  const std::int64_t answered = std::min(options_.longest, longest_prompt_ + options_.answer),
+                     length = std::max(longest_unanswered_, answered);
   return {.tokens = options_.rows * length,
           .targets = options_.rows * std::min(options_.answer, options_.longest - 1),
           .sequences = options_.rows,

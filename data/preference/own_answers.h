@@ -47,7 +47,7 @@ class OwnAnswers final : public BatchSource {
   // Require that the answers of the batch's step were put.
   Batch batch(std::int64_t epoch, std::int64_t i) const override;
   BatchShape shape(std::int64_t epoch, std::int64_t i) const override;
-  // Returns the largest possible shape of answers that are given.
+  // Returns the largest possible shape of micro-batches with answers that are given.
   BatchShape largest() const;
 
  private:
@@ -60,6 +60,7 @@ class OwnAnswers final : public BatchSource {
   const BatchSource& from_;
   OwnAnswersOptions options_;
   std::int64_t longest_prompt_ = 1;
+  std::int64_t longest_unanswered_ = 0;  // tokens of the longest sequence without targets, which stays
   std::int64_t epoch_ = -1;              // of given_
   std::map<std::int64_t, Batch> given_;  // by index in the epoch: the current step's batches with new answers
 };

@@ -87,11 +87,13 @@ class Distill final : public Objective {
 
 // Throws for settings of answers that models give if there are none.
 void check_answers(const ObjectiveConfig& c, const Refuse& refuse) {
-  if (c.num_iterations) refuse("objective.num_iterations: distill has answers given anew at each step");
+  if (c.num_iterations)
+    refuse("objective.num_iterations: distill has answers given anew at each step; leave it out");
   if (c.steps_per_generation)
-    refuse("objective.steps_per_generation: distill has answers given anew at each step");
+    refuse("objective.steps_per_generation: distill has answers given anew at each step; leave it out");
   const bool own = c.lmbda.value_or(0) > 0, taught = c.seq_kd.value_or(false);
-  if (taught && c.lmbda.value_or(0) == 1) refuse("objective.seq_kd: has no effect with objective.lmbda=1");
+  if (taught && c.lmbda.value_or(0) == 1)
+    refuse("objective.seq_kd: has no effect with objective.lmbda=1; leave it out");
   if ((own || taught) && c.teacher_file)
     refuse(
         "objective.teacher_file: it knows only the data's answers, and objective.lmbda or seq_kd has others; "
@@ -103,7 +105,9 @@ void check_answers(const ObjectiveConfig& c, const Refuse& refuse) {
         std::pair{c.top_k.has_value(), "top_k"}, std::pair{c.top_p.has_value(), "top_p"},
         std::pair{c.min_p.has_value(), "min_p"},
         std::pair{c.repetition_penalty.has_value(), "repetition_penalty"}})
-    if (given) refuse(str("objective.", name, ": has no effect without objective.lmbda or objective.seq_kd"));
+    if (given)
+      refuse(str("objective.", name,
+                 ": has no effect without objective.lmbda or objective.seq_kd; leave it out"));
 }
 
 void check_distill(const ObjectiveConfig& c, const Refuse& refuse) {

@@ -38,7 +38,7 @@ class Grpo : public Judge {
         beta_(c.beta.value_or(0)),
         low_(c.low()),
         high_(c.high()),
-        cap_(c.epsilon_high.value_or(0.2)),
+        cap_(c.epsilon_high.value_or(c.epsilon.value_or(0.2))),
         most_(c.delta.value_or(std::numeric_limits<double>::infinity())),
         steep_(c.sapo_temperature_pos.value_or(1)),
         steep_below_(c.sapo_temperature_neg.value_or(1.05)),
@@ -199,8 +199,8 @@ void check_loss(const ObjectiveConfig& c, const Refuse& refuse) {
   for (const auto& [given, name] : {std::pair{c.sapo_temperature_pos.has_value(), "sapo_temperature_pos"},
                                     std::pair{c.sapo_temperature_neg.has_value(), "sapo_temperature_neg"}})
     if (given && !sapo) refuse(str("objective.", name, ": has no effect without objective.loss_type=sapo"));
-  if (cispo && c.epsilon)
-    refuse("objective.epsilon: cispo bounds ratios above only; set objective.epsilon_high");
+  if (cispo && c.epsilon && c.epsilon_high)
+    refuse("objective.epsilon: has no effect beside objective.epsilon_high with objective.loss_type=cispo");
   for (const auto& [given, name] :
        {std::pair{sapo && c.epsilon, "epsilon"}, std::pair{sapo && c.epsilon_high, "epsilon_high"},
         std::pair{(sapo || cispo) && c.delta, "delta"}})
@@ -218,7 +218,8 @@ void check_grpo(const ObjectiveConfig& c, const Refuse& refuse) {
   check_rewards(c, refuse);
   if (c.rewards() == 0) check_given(c, refuse);
   check_group(c, refuse);
-  if (c.epsilon.value_or(0.2) > 1) refuse("objective.epsilon: is at most 1");
+  if (c.epsilon.value_or(0.2) > 1 && losses_of<GrpoLoss>(c)[0] != GrpoLoss::cispo)
+    refuse("objective.epsilon: is at most 1");
 }
 
 ObjectiveNeeds needs_of_grpo(const ObjectiveConfig& c) {

@@ -81,12 +81,16 @@ class SumsAhead final : public Valuation {
   }
   std::vector<std::string> columns() const override {
     std::vector<std::string> all{"reward", "reward_std"};
+    if (baseline_) all.emplace_back("frac_reward_zero_std");
     if (beta_ > 0) all.emplace_back("kl");
     return all;
   }
-  Measures figures(std::span<const Trajectory> all, std::int64_t) const override {
-    const auto [mean, deviation] = mean_and_deviation(rewards_of(all));
+  Measures figures(std::span<const Trajectory> all, std::int64_t group) const override {
+    const std::vector<double> rewards = rewards_of(all);
+    const auto [mean, deviation] = mean_and_deviation(rewards);
     Measures figures{{"reward", mean}, {"reward_std", deviation}};
+    if (baseline_)
+      figures.emplace_back("frac_reward_zero_std", reward_figures(rewards, group, ScaleRewards::group)[2]);
     if (beta_ > 0) figures.emplace_back("kl", kl_of_token(all));
     return figures;
   }

@@ -111,8 +111,7 @@ struct ClipSettings {
     f("epsilon", epsilon,
       "grpo, rloo, reinforce++: how far below 1 a ratio to the old policy counts; null: 0.2.", at_least(0));
     f("epsilon_high", epsilon_high,
-      "grpo, rloo, reinforce++: how far above 1; null: epsilon. grpo, cispo: the largest ratio itself; null: "
-      "0.2.",
+      "grpo, rloo, reinforce++: how far above 1; grpo, cispo: the largest ratio itself; null: epsilon.",
       at_least(0));
   }
 };

@@ -187,5 +187,19 @@ TEST(Config, KindsOfAdaptersHaveTheirOwnSettings) {
       << error;
 }
 
+TEST(Config, OwnAnswersAreSampledAsTheObjectiveSays) {
+  for (const char* own : {"objective.lmbda=0.5", "objective.seq_kd=true"}) {
+    std::vector<std::string> settings{"objective.type=distill", "objective.teacher_model_name_or_path=t", own,
+                                      "generation.do_sample=true", "generation.batch_size=3"};
+    EXPECT_EQ(
+        refusal(with(""), settings),
+        "run.json: generation.do_sample: a run's own answers are sampled as objective.temperature, top_k, "
+        "top_p, min_p and repetition_penalty say; leave it out");
+    settings.emplace_back("data.val_set_size=0.1");
+    EXPECT_EQ(refusal(with("\"evaluation\": {\"predict_with_generate\": true}"), settings), "accepted")
+        << "evaluations generate with it";
+  }
+}
+
 }  // namespace
 }  // namespace ft

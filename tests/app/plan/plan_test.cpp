@@ -363,6 +363,24 @@ TEST(Fits, AreSettingsWithWhichTheRunFits) {
   EXPECT_TRUE(fits(c, nullptr, none, longest_that_fits(c, none)).empty());
 }
 
+// A teacher of one layer answers, or it and the model do.
+TEST(Plan, OnlyModelsThatAnswerHaveRoomForAnswers) {
+  const test::TempFolder folder;
+  std::ifstream file(std::filesystem::path(kBase) / "config.json");
+  Json shallow = Json::parse(file);
+  shallow["num_hidden_layers"] = 1;
+  folder.write("config.json", shallow.dump());
+  const auto total = [&](const char* share, int answer) {
+    return total_of(config_of_base(
+        {"objective.type=distill", "objective.teacher_model_name_or_path=" + folder.path(),
+         "objective.seq_kd=true", str("objective.lmbda=", share), "generation.batch_size=64",
+         str("objective.max_completion_length=", answer), "training.gradient_accumulation_steps=64",
+         "training.per_device_train_batch_size=1"}));
+  };
+  EXPECT_LT(total("0", 512), total("0.5", 512));
+  EXPECT_EQ(total("0.5", 5000), total("0.5", 2047)) << "prompt and answer have 2048 tokens";
+}
+
 // A snapshot is planned if a tenth of the memory stays free, unless checkpointing.async_save says otherwise.
 TEST(Plan, SavesBesideTrainingIfThereIsMemory) {
   const auto plan_of = [](const char* async_save, std::int64_t there) {

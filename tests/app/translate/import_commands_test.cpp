@@ -59,6 +59,7 @@ TEST_F(Import, TrlTrainers) {
   EXPECT_EQ(at(sapo, "objective.sapo_temperature_neg"), 1.2);
   EXPECT_EQ(at(of({"trl", "sft"}, {"--loss_type", "dft"}), "objective.loss_type"), Json::array({"dft"}));
   EXPECT_EQ(at(of({"trl", "sft"}, {"--loss_type", "chunked_nll"}), "objective.loss_type"), "(not set)");
+  EXPECT_EQ(missing(of({"trl", "sft"}, {"--loss_type", "other"})), Words{"--loss_type"});
   const Json shards = of({"trl", "sft", "--accelerate_config", "zero3", "--num_processes", "2"}, {});
   EXPECT_EQ(at(shards, "zero_optimization.stage"), 3);
 }

@@ -24,6 +24,12 @@ std::vector<DatasetConfig> from(const std::string& path) {
 Ids ids(const Dataset& d, std::int64_t i) { return {d[i].input_ids.begin(), d[i].input_ids.end()}; }
 Ids labels(const Dataset& d, std::int64_t i) { return {d[i].labels.begin(), d[i].labels.end()}; }
 
+std::string numbered(int n) {
+  std::string text;
+  for (int i = 0; i < n; ++i) text += str("{\"input_ids\": [", i % 64, ", ", i / 64 % 64, "]}\n");
+  return text;
+}
+
 class Load : public testing::Test {
  protected:
   Load() { config.datasets = from("t.jsonl"); }
@@ -200,6 +206,31 @@ TEST_F(Load, SharesDecideHowOftenAnEpochHasSamples) {
   EXPECT_EQ(error(Exit::config), "data.mixture_temperature: has no effect without data.stopping_strategy");
 }
 
+// The smaller of two datasets with sizes n and m has the share (m / n)^(1/T) of the larger.
+TEST_F(Load, RefusesSharesThatLeaveNothingOrGrowWithoutEnd) {
+  scratch.write("t.jsonl", numbered(8));
+  scratch.write("few.jsonl", "{\"input_ids\": [40, 1]}\n{\"input_ids\": [41, 1]}\n");
+  config.datasets = {from("t.jsonl")[0], from("few.jsonl")[0]};
+  const std::string many =
+      "data.stopping_strategy: an epoch would have more than 1e9 samples; use first_exhausted, a larger "
+      "data.mixture_temperature or more even weights";
+  const std::string none =
+      "]: its share of an epoch is less than one sample; use all_exhausted, a larger "
+      "data.mixture_temperature or more even weights";
+  config.mixture_temperature = 1e-3;  // 8^1000 and (2 / 8)^1000 are no doubles
+  config.stopping_strategy = StoppingStrategy::all_exhausted;
+  EXPECT_EQ(error(Exit::config), many);
+  config.stopping_strategy = StoppingStrategy::first_exhausted;
+  EXPECT_EQ(error(Exit::config), "data.datasets[1" + none);
+  config.mixture_temperature.reset();
+  config.datasets[0].weight = 1e-12;
+  EXPECT_EQ(error(Exit::config), "data.datasets[0" + none);
+  config.stopping_strategy = StoppingStrategy::all_exhausted;
+  EXPECT_EQ(error(Exit::config), many);
+  config.datasets[0].weight = 1e-4;
+  EXPECT_EQ(load().train.size(), 8 + 80000);
+}
+
 TEST_F(Load, Truncation) {
   const std::string text = "{\"input_ids\": [1, 2, 3, 4, 5]}\n{\"input_ids\": [6, 7]}\n";
   config.max_seq_length = 3;
@@ -220,12 +251,6 @@ TEST_F(Load, Truncation) {
   config.max_seq_length = 1;
   EXPECT_EQ(error(text),
             "t.jsonl: all 2 samples are longer than data.max_seq_length (1), and data.truncation is drop");
-}
-
-std::string numbered(int n) {
-  std::string text;
-  for (int i = 0; i < n; ++i) text += str("{\"input_ids\": [", i % 64, ", ", i / 64 % 64, "]}\n");
-  return text;
 }
 
 TEST_F(Load, HoldsOutBySeed) {

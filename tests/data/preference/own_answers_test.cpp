@@ -9,9 +9,10 @@ namespace {
 using Ids = std::vector<std::int32_t>;
 
 // Six micro-batches of two sequences. Sequence s of batch i has the prompt 10 i + 1, ..., 10 i + 1 + s, and
-// the answer 7 8; the second sequence of batch 3 has no target.
+// the answer 7 8; the second sequence of batch 3 has no target, and `more` tokens behind the answer.
 class Examples final : public BatchSource {
  public:
+  explicit Examples(std::int32_t more = 0) : more_(more) {}
   std::int64_t batches_per_epoch() const override { return 6; }
   Batch batch(std::int64_t, std::int64_t i) const override {
     Batch b;
@@ -20,7 +21,9 @@ class Examples final : public BatchSource {
       const auto begin = std::int32_t(b.tokens());
       for (std::int32_t t = 0; t <= s; ++t) b.input_ids.push_back(std::int32_t(10 * i) + 1 + t);
       b.input_ids.insert(b.input_ids.end(), {7, 8});
-      for (std::int32_t t = 0; t < s + 3; ++t) b.positions.push_back(t);
+      if (i == 3 && s == 1) b.input_ids.insert(b.input_ids.end(), std::size_t(more_), 9);
+      const auto length = std::int32_t(b.tokens()) - begin;
+      for (std::int32_t t = 0; t < length; ++t) b.positions.push_back(t);
       if (i != 3 || s == 0) {
         b.target_rows.insert(b.target_rows.end(), {begin + s, begin + s + 1});
         b.targets.insert(b.targets.end(), {7, 8});
@@ -30,6 +33,9 @@ class Examples final : public BatchSource {
     return b;
   }
   BatchShape shape(std::int64_t epoch, std::int64_t i) const override { return shape_of(batch(epoch, i)); }
+
+ private:
+  std::int32_t more_;
 };
 
 OwnAnswersOptions options(double share, Author rest = Author::data) {
@@ -83,6 +89,26 @@ TEST(OwnAnswers, NoBatchIsLargerThanTheLargest) {
   EXPECT_EQ(most.targets, 10);
   EXPECT_EQ(most.longest, 6);
   EXPECT_EQ(most.sequences, 2);
+}
+
+TEST(OwnAnswers, NoBatchWithALongUnansweredSequenceIsLargerThanTheLargest) {
+  const Examples examples(9);  // the sequence without a target has 13 tokens; prompt and answer have 6
+  OwnAnswers own(examples, options(1));
+  const BatchShape most = own.largest();
+  EXPECT_EQ(most.longest, 13);
+  for (std::int64_t step = 0; step < 2; ++step) {
+    OwnAnswers::Tokens answers;
+    for (const OwnPrompt& q : own.questions(step, Author::policy))
+      answers.emplace_back(std::size_t(q.most), 5);
+    own.put(step, answers, {});
+    for (std::int64_t i = step * 4; i < std::min<std::int64_t>(6, step * 4 + 4); ++i) {
+      const BatchShape one = own.shape(0, i);
+      EXPECT_LE(one.tokens, most.tokens);
+      EXPECT_LE(one.targets, most.targets);
+      EXPECT_LE(one.sequences, most.sequences);
+      EXPECT_LE(one.longest, most.longest);
+    }
+  }
 }
 
 TEST(OwnAnswers, AShareOfTheBatchesIsThePolicys) {

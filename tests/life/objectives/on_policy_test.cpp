@@ -11,8 +11,8 @@ namespace {
 // Sixteen examples of tokens, whose prompts have 1 to 4 tokens.
 class OwnPlace : public Workplace {
  public:
-  explicit OwnPlace(const Json& objective, const Json& kind = kLora)
-      : Workplace("llama", config(objective, kind)) {
+  explicit OwnPlace(const Json& objective, const Json& kind = kLora, const char* model = "llama")
+      : Workplace(model, config(objective, kind)) {
     std::ofstream out(*this / "rows.jsonl");
     for (int i = 0; i < 16; ++i) {
       const Json all = prompt(i);
@@ -173,6 +173,41 @@ TEST(OnPolicyLife, ThePlanCoversTheMeasurement) {
       EXPECT_EQ(planned.at(name), measured.at(name)) << name;
     for (const char* name : {"activations", "scratch", "total"})  // answers may be shorter than planned
       EXPECT_GE(planned.at(name).get<double>(), measured.at(name).get<double>()) << name;
+  }
+}
+
+// The GPT-2 has 64 positions.
+TEST(OnPolicyLife, AnswersEndAtTheModelsPositions) {
+  const OwnPlace w(Json{{"lmbda", 1}, {"max_completion_length", 150}}, kLora, "gpt2");
+  write_teacher(w);
+  std::vector<std::string> longer{"data.max_seq_length=200", "training.max_steps=2"};
+  ASSERT_EQ(w.train(longer), 0) << w.says();
+  EXPECT_GT(w.log()[0]["completions/clipped_ratio"], 0) << "an answer fills the positions";
+  Json labels(66, -100);
+  labels.back() = 5;
+  std::ofstream(w / "rows.jsonl", std::ios::app)
+      << Json{{"input_ids", Json(66, 5)}, {"labels", labels}}.dump() << "\n";
+  longer.emplace_back("training.output_dir=refused");
+  EXPECT_EQ(w.train(longer), 3);
+  EXPECT_NE(
+      w.says().find("the model has 64 positions, and a prompt of 65 tokens leaves none for an answer; set "
+                    "data.max_seq_length to at most 64"),
+      std::string::npos)
+      << w.says();
+}
+
+TEST(OnPolicyLife, ExamplesWithoutAPromptAreRefused) {
+  for (const char* setting : {"lmbda", "seq_kd"}) {
+    const OwnPlace w(Json{{setting, setting == std::string("lmbda") ? Json(0.5) : Json(true)}});
+    write_teacher(w);
+    std::ofstream(w / "rows.jsonl", std::ios::app) << Json{{"input_ids", {5, 6, 7}}}.dump() << "\n";
+    EXPECT_EQ(w.train(), 3);
+    EXPECT_NE(w.says().find(std::string("objective.") + setting +
+                            ": rows.jsonl:17 has no prompt: all of it is trained on; give prompt and answer "
+                            "columns, or leave objective." +
+                            setting + " out"),
+              std::string::npos)
+        << w.says();
   }
 }
 

@@ -61,6 +61,9 @@ TEST(Objectives, CispoAndSapoAreTRLs) {
   c.epsilon_high = 1.2;
   EXPECT_NEAR(loss_of(c), -(1.2 * 1.5 * -0.7) - (0.5 * -0.5 * -1.1), 1e-7);
   EXPECT_TRUE(make(c)->counts_targets());
+  c.epsilon_high.reset();
+  c.epsilon = 1.2;
+  EXPECT_NEAR(loss_of(c), -(1.2 * 1.5 * -0.7) - (0.5 * -0.5 * -1.1), 1e-7) << "TRL's epsilon_high is epsilon";
   c = settings(kGrpo, {"sapo"});
   const auto gate = [](double ratio, double t) { return 4 / t / (1 + std::exp(-t * (ratio - 1))); };
   EXPECT_NEAR(loss_of(c), -gate(2, 1) * 1.5 + gate(0.5, 1.05) * 0.5, 1e-7);
@@ -82,6 +85,8 @@ TEST(Objectives, GroupsHaveTwoAnswersAndLossesOnlyTheirSettings) {
   using Config = ObjectiveConfig;
   const auto epsilon = [](Config& of) { of.epsilon = 0.1; };
   const auto high = [](Config& of) { of.epsilon_high = 0.1; };
+  const auto both = [](Config& of) { of.epsilon = of.epsilon_high = 0.1; };
+  const auto wide = [](Config& of) { of.epsilon = 5; };
   const auto delta = [](Config& of) { of.delta = 2; };
   const auto steep = [](Config& of) { of.sapo_temperature_pos = 2; };
   const auto below = [](Config& of) { of.sapo_temperature_neg = 2; };
@@ -89,11 +94,13 @@ TEST(Objectives, GroupsHaveTwoAnswersAndLossesOnlyTheirSettings) {
   EXPECT_NE(refused("sapo", high).find("objective.epsilon_high: has no effect"), std::string::npos);
   EXPECT_NE(refused("sapo", delta).find("objective.delta: has no effect"), std::string::npos);
   EXPECT_NE(refused("cispo", delta).find("objective.delta: has no effect"), std::string::npos);
-  EXPECT_NE(refused("cispo", epsilon).find("objective.epsilon: cispo bounds"), std::string::npos);
+  EXPECT_NE(refused("cispo", both).find("objective.epsilon: has no effect beside"), std::string::npos);
   EXPECT_NE(refused("dapo", steep).find("objective.sapo_temperature_pos"), std::string::npos);
   EXPECT_NE(refused("cispo", below).find("objective.sapo_temperature_neg"), std::string::npos);
   EXPECT_EQ(refused("sapo", steep), "");
   EXPECT_EQ(refused("cispo", high), "");
+  EXPECT_EQ(refused("cispo", wide), "") << "the largest ratio itself";
+  EXPECT_NE(refused("dapo", wide).find("objective.epsilon: is at most 1"), std::string::npos);
   EXPECT_EQ(refused("dapo", high), "");
 }
 

@@ -92,6 +92,17 @@ TEST(Reinforce, TheBaselineIsTheGroupsMeanAndIsSubtractedBeforeRewardsAreCut) {
   expect_all_near(token_advantages(c, all, 3), token_returns(all, {-1, 0, 2, 0, 0, 0}, 0.01));
 }
 
+TEST(Reinforce, WithTheBaselineGroupsOfEqualRewardsAreCounted) {
+  ObjectiveConfig c = reinforce();
+  c.group_baseline = true;
+  const auto valuation = c.type->valuation(c);
+  const Measures figures = valuation->figures(scored_answers({1, 3, 5, 2, 2, 2}), 3);
+  ASSERT_EQ(figures.size(), valuation->columns().size());
+  for (std::size_t i = 0; i < figures.size(); ++i) EXPECT_EQ(figures[i].first, valuation->columns()[i]);
+  EXPECT_EQ(figures[2].first, "frac_reward_zero_std");
+  EXPECT_EQ(figures[2].second, 0.5);
+}
+
 TEST(Reinforce, AdvantagesOfAGenerationAreNormalizedOverItsTokens) {
   const std::vector<double> scores{1, 3, 0, 2, 2, 5};
   const auto all = scored_answers(scores);
