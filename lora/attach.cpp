@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "lora/hira.h"
 #include "lora/matching.h"
 #include "lora/no_effect.h"
 #include "lora/peft_config.h"
@@ -313,6 +314,19 @@ void mark_modules_to_save(Model& model, const std::vector<std::string>& modules,
                                      in_peft(origin.head), " ", join(short_names(model))));
 }
 
+// Throws if a Linear with a HiRA adapter is trained too: modules_to_save matches parts of names, so it finds
+// linears that keep their adapters.
+void refuse_trained_hira(Model& model, const Origin& origin) {
+  EachLinear each([&](Linear& l) {
+    if (dynamic_cast<const HiraAdapter*>(l.adapter.get()) && l.weight->trains())
+      throw UserError(origin.exit,
+                      str(origin.prefix, "modules_to_save: trains ", l.name,
+                          ", whose HiRA adapter needs a frozen weight; give complete names of modules, or "
+                          "leave it out of target_modules"));
+  });
+  model.visit(each);
+}
+
 // Throws if complete experts are marked to be saved: PEFT's copies have the names of transformers 5, which
 // holds all experts of a layer in one tensor.
 void refuse_whole_experts(Model& model, const Origin& origin) {
@@ -382,6 +396,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   if (!whole.empty()) {
     mark_modules_to_save(model, whole, origin);
     refuse_whole_experts(model, origin);
+    refuse_trained_hira(model, origin);
   }
   EachParameter collect([&](Parameter& p) {
     if (config.bias == LoraBias::all && p.name.ends_with(".bias")) p.trainable = true;

@@ -22,8 +22,8 @@ bool Int8Weights::quantize(Linear& l, const char* option) {
   if (l.adapter && (l.adapter->rescaling() || l.adapter->change()))
     throw UserError(Exit::config,
                     str(option,
-                        " int8: DoRA, HiRA and SHiRA adapters need the weights as they are; merge the "
-                        "adapter first (ft merge), or leave the option out"));
+                        " int8: not with DoRA, HiRA and SHiRA adapters, which change whole weights; merge "
+                        "the adapter first (ft merge), or leave the option out"));
   auto weight = std::make_unique<Int8Weight>(dense->parameter, dense->inputs_first());
   by_parameter_[weight->codes.name] = by_parameter_[weight->scales.name] = weight.get();
   l.weight = std::move(weight);

@@ -156,13 +156,24 @@ void check_lora(const lora::LoraConfig& c, const std::function<void(const std::s
   lora::trained_tokens(c.trainable_token_indices, "lora.trainable_token_indices", Exit::config);
 }
 
-// Refuses settings that the kind of adapter does not have.
-void check_kind(const lora::LoraConfig& c, const std::function<void(const std::string&)>& refuse) {
+// True if the run itself gives lora.`setting`.
+bool names_lora(const SettingsText& tree, const char* setting) {
+  const auto section = tree.value.find("lora");
+  return section != tree.value.end() && section->is_object() && section->contains(setting);
+}
+
+// Refuses settings that the kind of adapter does not have. A default means that there is no such thing,
+// except lora_alpha's, which must not be given at all.
+void check_kind(const lora::LoraConfig& c, const SettingsText& tree) {
+  const auto refuse = [&](const std::string& what) {
+    throw UserError(Exit::config, printable(tree.name) + ": " + what);
+  };
   const lora::AdapterKind& kind = *c.peft_type;
   const Json set = write_settings(c), usual = write_settings(lora::LoraConfig{});
   for (const auto& [setting, value] : set.items()) {
     const bool of_all = setting == "peft_type" || setting == "adapter_name_or_path";
-    if (!of_all && !kind.key_of(setting.c_str()) && value != usual[setting])
+    const bool given = value != usual[setting] || (setting == "lora_alpha" && names_lora(tree, "lora_alpha"));
+    if (!of_all && !kind.key_of(setting.c_str()) && given)
       refuse(str("lora.", setting, ": ", kind.title, " (peft_type ", kind.name,
                  ") has no such setting; leave it out"));
   }
@@ -208,14 +219,12 @@ void check_settings(RunConfig& c, const std::string& name) {
   check_training(c.training, refuse);
   check_resume_despite(c.training, refuse);
   check_lora(c.lora, refuse);
-  check_kind(c.lora, refuse);
   check_eva(c, refuse);
   check_attention(c.model, refuse);
   const auto dtype = c.model.torch_dtype;
   if (dtype && *dtype != c.dtype())
     refuse(str("model.torch_dtype ", name_of(*dtype), " with training in ", name_of(c.dtype()),
                " is not available yet; leave torch_dtype out"));
-  check_together(c, name);
 }
 
 // Sets lora.target_modules to PEFT's defaults for the model's family. Settings are also read
@@ -242,9 +251,7 @@ void choose_rate(RunConfig& c, const SettingsText& tree) {
 
 // Sets the rank to the default of the kind of adapter if the run names none.
 void choose_rank(lora::LoraConfig& c, const SettingsText& tree) {
-  const auto section = tree.value.find("lora");
-  const bool named = section != tree.value.end() && section->is_object() && section->contains("r");
-  if (!named) c.r = c.peft_type->rank;
+  if (!names_lora(tree, "r")) c.r = c.peft_type->rank;
 }
 
 // Reads the settings, and finds the folders of models that are named by their hub ids.
@@ -311,7 +318,12 @@ ReportedConfig checked(const SettingsText& given_tree, const std::filesystem::pa
     check_schedule(config.training, tree);
     make_optimizer(config.training, tree);  // only to report mistakes in optim_args
   });
-  if (!take_adapter_settings(config.lora, tree) && !given("lora", "target_modules")) choose_targets(config);
+  const bool goes_on = take_adapter_settings(config.lora, tree);  // may change the kind of adapter
+  check_with_places(tree, [&] {
+    if (!config.lora.adapter_name_or_path) check_kind(config.lora, tree);
+    check_together(config, tree.name);
+  });
+  if (!goes_on && !given("lora", "target_modules")) choose_targets(config);
   note_places(config.data, tree);
   if (report) settle_report(*report, config);
   return {std::move(config), std::move(report)};
@@ -362,7 +374,10 @@ void settle_offload(SettingsText& tree, const std::string& path) {
 }
 
 std::string effective_config(const RunConfig& config) {
-  return write_settings(config).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  Json settings = write_settings(config);
+  // Other settings that a kind of adapter lacks are written: their defaults mean that there is no such thing.
+  if (!config.lora.peft_type->key_of("lora_alpha")) settings["lora"].erase("lora_alpha");
+  return settings.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace ft

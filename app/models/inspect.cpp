@@ -139,6 +139,10 @@ Json inspect_adapter(const std::string& folder) {
   out["target_modules"] = std::visit([](const auto& v) { return Json(v); }, config.target_modules);
   if (!warnings.empty()) out["warnings"] = warnings;
   add_tensors(out, {&file});
+  std::int64_t places = 0;  // SHiRA's, which are not parameters
+  for (const StoredTensor& t : file.tensors())
+    if (t.type == StoredType::i32) places += t.numel;
+  out["parameters"] = out["parameters"].get<std::int64_t>() - places;
   return out;
 }
 

@@ -95,6 +95,9 @@ std::vector<TuneDimension> usual_dimensions(const RunConfig& own, int cores) {
 SettingsText explicit_settings(const RunConfig& own, const std::string& file) {
   SettingsText tree{.value = parse_json(effective_config(own), {file}), .lines = {}, .name = file};
   tree.value["zero_stage"] = nullptr;
+  // Kinds of adapters without an alpha refuse it.
+  if (own.lora.lora_alpha == lora::LoraConfig{}.lora_alpha && !own.lora.adapter_name_or_path)
+    tree.value["lora"].erase("lora_alpha");
   return tree;
 }
 

@@ -309,6 +309,7 @@ void Moe::down_back(Ctx& c, Tensor dw, Tensor dy, const Saved& s) const {
     const Tensor own = in.slice(first, end), own_u = part(c, u, first, end, 0, l);
     c.ops.enter(l.name);
     if (l.adapter) l.adapter->down(c, own_u, own);  // recomputed: cheaper than keeping it
+    Scope own_scratch(c.scratch);
     Sum sum(c.ops, din.slice(first, end));
     ft::backward(c, l, sum, part(c, du, first, end, 0, l), dz.slice(first, end), own, own_u);
     sum.run();
@@ -336,6 +337,7 @@ void Moe::wide_back(Ctx& c, Tensor dx, Tensor x, const Saved& s) const {
   begin(c, gate_up_adapter, true);
   each_expert(c, s.routed, wide, Pass::back, [&](const Expert& e, std::int64_t first, std::int64_t end) {
     const Tensor own = in.slice(first, end);
+    Scope own_scratch(c.scratch);
     Sum sum(c.ops, dx ? din.made.slice(first, end) : Tensor{});
     const auto back = [&](const Linear& l, const Tensor& dy, std::int64_t at) {
       ft::backward(c, l, sum, part(c, du, first, end, at, l), dy.slice(first, end), own,

@@ -172,6 +172,23 @@ TEST(Attach, MissIsForLinearsOnly) {
             "first; PEFT does not adapt it either. Leave it out of target_modules, or set lora");
 }
 
+TEST(Attach, HiraIsForFrozenWeights) {
+  LoraConfig c;
+  c.peft_type = &kinds::kHira;
+  c.target_modules = Names{"q_proj", "v_proj"};
+  c.modules_to_save = {{"q_proj"}};  // the complete name: no adapter
+  EXPECT_EQ(mistake(c), "no mistake");
+  c.modules_to_save = {{"v_proj", "_proj"}};
+  EXPECT_EQ(mistake(c),
+            "lora.modules_to_save: trains model.layers.0.self_attn.q_proj, whose HiRA adapter needs a frozen "
+            "weight; give complete names of modules, or leave it out of target_modules");
+  for (const AdapterKind* kind : {&kinds::kLora, &kinds::kMiss, &kinds::kShira}) {
+    c.peft_type = kind;
+    c.r = 4;
+    EXPECT_EQ(mistake(c), "no mistake") << kind->name;
+  }
+}
+
 TEST(Attach, RefusesByName) {
   LoraConfig c;
   c.target_modules = "model.(";

@@ -136,6 +136,29 @@ TEST(Config, SettingsBesideAnAdapter) {
   std::filesystem::remove_all(folder);
 }
 
+// The adapter's file decides the kind, so settings are checked against that kind.
+TEST(Config, AnAdapterBringsItsKind) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "ft_config_kind";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "adapter_config.json") << R"({"peft_type": "HIRA", "r": 4,
+    "target_modules": ["q_proj"]})";
+  const std::string from = "lora.adapter_name_or_path=" + folder.string();
+  const RunConfig c =
+      parsed("", {from, "lora.r=4", "lora.lora_alpha=16"});  // as the file's settings are read
+  EXPECT_EQ(c.lora.peft_type, &lora::kinds::kHira);
+  const std::string once = effective_config(c);
+  EXPECT_EQ(effective_config(parse_config(once, "run.json", "", {})), once);
+  EXPECT_EQ(refusal(with(""), {from, "training.loraplus_lr_ratio=16"}),
+            "run.json: training.loraplus_lr_ratio: is the ratio of the rates of LoRA's B and A, which hira "
+            "lacks");
+  std::ofstream(folder / "adapter_config.json") << R"({"peft_type": "SHIRA", "r": 4, "random_seed": 3,
+    "target_modules": ["q_proj"]})";
+  EXPECT_EQ(parsed("", {from, "lora.random_seed=3"}).lora.random_seed, 3);
+  EXPECT_NE(refusal(with(""), {from, "lora.use_dora=true"}).find("lora.use_dora: is true, and in "),
+            std::string::npos);
+  std::filesystem::remove_all(folder);
+}
+
 TEST(Config, AWrongLossIsNamedBesideAMetric) {
   for (const auto& [type, loss] : {std::pair{"kto", "hinge"}, {"dpo", "kd"}, {"cpo", "robust"}}) {
     const std::string message =
@@ -167,7 +190,7 @@ TEST(Config, KindsOfAdaptersHaveTheirOwnSettings) {
   };
   for (const std::string setting :
        {"use_dora", "use_rslora", "ensure_weight_tying", "lora_alpha", "rank_pattern"}) {
-    const std::string value = setting == "lora_alpha"     ? "3"
+    const std::string value = setting == "lora_alpha"     ? "16"  // the default is refused too
                               : setting == "rank_pattern" ? R"({"a": 1})"
                                                           : "true";
     const std::string error = says("\"" + setting + "\": " + value);
@@ -175,6 +198,8 @@ TEST(Config, KindsOfAdaptersHaveTheirOwnSettings) {
               error.npos)
         << error;
   }
+  const std::string once = effective_config(c);  // holds no alpha, and can be run again
+  EXPECT_EQ(effective_config(parse_config(once, "run.json", "", {})), once);
   EXPECT_EQ(parsed(R"("lora": {"peft_type": "shira", "random_seed": 3})").lora.random_seed, 3);
   for (const std::string kind : {"lora", "hira"}) {
     const std::string refused =

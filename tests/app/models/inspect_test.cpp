@@ -152,6 +152,21 @@ TEST_F(InspectTest, AnAdapter) {
   EXPECT_EQ(json(folder.path())["r"], 2);
 }
 
+// Its places are tensors of the file, but not parameters.
+TEST_F(InspectTest, AShiraAdapter) {
+  folder.write("adapter_config.json", R"({"peft_type": "SHIRA", "r": 1, "target_modules": ["q_proj"]})");
+  const std::string module = "base_model.model.q_proj.";
+  write_safetensors(
+      folder / "adapter_model.safetensors",
+      {{module + "shira_weight", DType::f32, {6}}, {module + "shira_indices", DType::i32, {2, 6}}},
+      [this](const TensorSpec& t) -> Tensor {
+        return {reinterpret_cast<std::byte*>(values_.data()), t.dtype, t.shape};
+      });
+  EXPECT_EQ(text(folder.path()).substr(folder.path().size(), 75),
+            "  SHiRA adapter, r 1, on [\"q_proj\"], 6 parameters, F32 I32, 2 tensors, 72 B");
+  EXPECT_EQ(json(folder.path())["parameters"], 6);
+}
+
 TEST_F(InspectTest, ACheckpointAndARun) {
   for (const int step : {5, 10}) {
     CheckpointWriter writer(folder.path(), step);

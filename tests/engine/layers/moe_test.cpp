@@ -26,7 +26,8 @@ struct Case {
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
-const LinearForm kTrained{.trained = true}, kAdapter{.rank = 2};
+const LinearForm kTrained{.trained = true}, kAdapter{.rank = 2},
+    kHira{.rank = 2, .kind = &lora::kinds::kHira};
 const Case kCases[] = {
     {"Trained", kTrained},
     {"NotNormalised", kTrained, 3, false},
@@ -36,6 +37,7 @@ const Case kCases[] = {
     {"Shared", kTrained, 2, false, false, true},
     {"SharedMadeAgain", kTrained, 2, false, false, true, false, Keep::but_the_mlp},
     {"Adapted", kAdapter},
+    {"AdaptedByHira", kHira},
     {"AdaptedAtOnce", {}, 2, true, false, false, true},
     {"AdaptedAtOnceMadeAgain", {}, 2, true, true, false, true, Keep::nothing},
     {"Limited", kTrained, 2, true, true, false, false, Keep::all, 1.0},
@@ -176,6 +178,28 @@ TEST(WideRouter, ComputesInF32) {
     run.expect_near(y.values(), reference(run.in), 12, "y");
     run.expect_near(dx.values(), complex_step(reference, run.in, "x", dy.values()), 24, "dx");
   }
+}
+
+// Returns the most scratch memory in use during a backward pass with rows for all experts.
+std::int64_t most_scratch(const LinearForm& form) {
+  LayerRun run(DType::f32);
+  Moe moe = make({.name = "", .form = form, .choices = kExperts}, DType::f32);
+  run.bind(moe);
+  Matrix &x = run.input(kRows, kWidth, "x"), &y = run.matrix(kRows, kWidth, "y"),
+         &dy = run.matrix(kRows, kWidth, "dy"), &dx = run.matrix(kRows, kWidth, "dx");
+  const Moe::Saved saved = moe.forward(run.c, y, x, {}, nullptr, Keep::all);
+  run.scratch.recent_peak();
+  moe.backward(run.c, dx, dy, x, saved, nullptr);
+  return run.scratch.recent_peak();
+}
+
+// An adapter that changes the whole weight has the changes of one expert at a time: of gate and up, and a
+// matrix and its gradient on the way.
+TEST(MoeWithHira, HasTheChangesOfOneExpertAtATime) {
+  static_assert(kWidth * kInner * 4 <= Arena::kAlign);
+  const std::int64_t more = most_scratch(kHira) - most_scratch({});
+  EXPECT_GT(more, 0);
+  EXPECT_LE(more, 4 * Arena::kAlign);
 }
 
 // A pass without adapters, as for references of preferences, equals the base's pass.
