@@ -80,10 +80,7 @@ def miss(draw, spec):
 
 
 def hira(draw, spec):
-    settings = {"r": draw.randint(1, 12), **targets(draw, spec)}
-    if draw.random() < 0.3:
-        settings["rank_pattern"] = {draw.choice(LINEARS.get(spec["model_type"], USUAL)): draw.randint(1, 9)}
-    return settings
+    return {"r": draw.randint(1, 12), **targets(draw, spec)}
 
 
 def shira(draw, spec):

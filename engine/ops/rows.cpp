@@ -89,8 +89,8 @@ void FoldColumns::check() const {
 }
 
 void FoldColumnsGrad::check() const {
-  require(is_float(dx) && dx.dtype == dy.dtype && dx.rows() == dy.rows(),
-          "fold_columns_grad: dx and dy differ in type or rows");
+  require(is_float(dy) && (dx.dtype == dy.dtype || dx.dtype == DType::f32) && dx.rows() == dy.rows(),
+          "fold_columns_grad: dx and dy differ in rows, or dx is neither of dy's type nor f32");
   require(dy.cols() >= 1 && first >= 0, "fold_columns_grad: dy has no columns, or first is negative");
 }
 

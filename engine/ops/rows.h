@@ -156,7 +156,7 @@ struct FoldColumns {
 };
 
 // Adds the gradient of FoldColumns, which repeats its columns: dx[i, j] += dy[i, (first + j) mod (columns of
-// dy)].
+// dy)]. dx may be f32 while dy is not.
 struct FoldColumnsGrad {
   static constexpr const char* kName = "fold_columns_grad";
   Acc dx;

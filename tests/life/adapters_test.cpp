@@ -27,7 +27,7 @@ const Kind kKinds[] = {
      R"({"r": 2, "trainable_token_indices": {"embed_tokens": [7, 3], "lm_head": [3, 20, 5]}})"},
     {"Embedding", R"({"r": 3, "use_rslora": true, "target_modules": ["embed_tokens", "q_proj", "lm_head"]})",
      R"({"weight_decay": 0.1})"},
-    {"Hira", R"({"peft_type": "hira", "r": 4, "lora_dropout": 0.1, "rank_pattern": {"q_proj": 2}})"},
+    {"Hira", R"({"peft_type": "hira", "r": 4, "lora_dropout": 0.1})"},
     {"Shira", R"({"peft_type": "shira", "r": 2, "random_seed": 3})"},
     {"Miss", R"({"peft_type": "miss", "r": 6, "lora_dropout": 0.1})", R"({"weight_decay": 0.1})"},
 };

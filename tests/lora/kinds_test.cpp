@@ -56,13 +56,12 @@ TEST_F(PeftKind, MissIsReadAndWrittenWithItsOwnKeys) {
   EXPECT_EQ(read(R"("peft_type": "MISS")").lora.r, 64);  // PEFT's default
 }
 
-TEST_F(PeftKind, HiraHasRanksByPatternAndNoBiases) {
-  const LoraConfig c = read(
-                           R"("peft_type": "HIRA", "hira_dropout": 0.5, "rank_pattern": {"q_proj": 3},
-               "init_weights": "gaussian")")
-                           .lora;
+// PEFT's HiRA has a rank_pattern, and does not look at it.
+TEST_F(PeftKind, HiraHasOneRankAndNoBiases) {
+  const LoraConfig c =
+      read(R"("peft_type": "HIRA", "hira_dropout": 0.5, "rank_pattern": {}, "init_weights": "gaussian")")
+          .lora;
   EXPECT_EQ(c.r, 32);  // PEFT's default
-  EXPECT_EQ(c.rank_pattern, (Pattern<std::int64_t>{{"q_proj", 3}}));
   EXPECT_EQ(c.init_lora_weights, LoraInitWord(LoraInit::gaussian));
   const Json written = parse_json(adapter_config_text(c, {.inputs_first = true}, ""), {"a"});
   EXPECT_EQ(written["hira_dropout"], 0.5);

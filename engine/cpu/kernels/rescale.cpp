@@ -170,11 +170,12 @@ void compute(const op::FoldColumns& op, Team& team) {
 void compute(const op::FoldColumnsGrad& op, Team& team) {
   const View dx = view_of(op.dx), dy = view_of(op.dy);
   const i64 n = dy.cols;
-  with_float(dx.type, [&](auto t) {
-    using T = decltype(t);
+  const auto unfold = [&](auto narrow, auto wide) {
+    using N = decltype(narrow);
+    using W = decltype(wide);
     each_row(dx.rows, dx.cols, team, [&](i64 r) {
-      const T* pdy = at<T>(dy, r);
-      T* pdx = at<T>(dx, r);
+      const N* pdy = at<N>(dy, r);
+      W* pdx = at<W>(dx, r);
       for (i64 j = 0, k = op.first % n; j < dx.cols; k = 0) {
         const i64 width = least(n - k, dx.cols - j);
         each_vector(width, [&](auto part, i64 i) {
@@ -183,7 +184,9 @@ void compute(const op::FoldColumnsGrad& op, Team& team) {
         j += width;
       }
     });
-  });
+  };
+  with_float(dy.type,
+             [&](auto narrow) { dx.type == dy.type ? unfold(narrow, narrow) : unfold(narrow, 0.0f); });
 }
 
 }  // namespace ft::cpu::FT_TARGET

@@ -98,17 +98,19 @@ __global__ void __launch_bounds__(256) fold(Folded<T> f, i64 elements) {
 }
 
 // `column` counts all elements if the operand is one long row.
-template <class T>
+template <class N, class W>
 struct Unfolded {
-  Folded<T> f;
+  Rows<N> narrow;
+  Rows<W> wide;
+  i64 n, first, cols;  // first < n
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float v[kPack];
-    load(v, f.wide.at(row, column), pack);
+    load(v, wide.at(row, column), pack);
     for (int j = 0; j < pack.count; ++j) {
-      const i64 r = row + (column + j) / f.cols, c = (column + j) % f.cols;
-      v[j] += widened(*f.narrow.at(r, (f.first + c) % f.n));
+      const i64 r = row + (column + j) / cols, c = (column + j) % cols;
+      v[j] += widened(*narrow.at(r, (first + c) % n));
     }
-    store(f.wide.at(row, column), v, pack);
+    store(wide.at(row, column), v, pack);
   }
 };
 
@@ -270,11 +272,14 @@ void compute(const op::FoldColumns& op, const Queue& queue) {
 
 void compute(const op::FoldColumnsGrad& op, const Queue& queue) {
   const View dx = view_of(op.dx), dy = view_of(op.dy);
-  with_float(dx.type, [&](auto t) {
-    using T = decltype(t);
+  const auto unfold = [&](auto narrow, auto wide) {
+    using N = decltype(narrow);
+    using W = decltype(wide);
     run_each_pack("fold_columns_grad", queue.stream, {dx},
-                  Unfolded<T>{{Rows<T>(dy), Rows<T>(dx), dy.cols, op.first % dy.cols, dx.cols}});
-  });
+                  Unfolded<N, W>{Rows<N>(dy), Rows<W>(dx), dy.cols, op.first % dy.cols, dx.cols});
+  };
+  with_float(dy.type,
+             [&](auto narrow) { dx.type == dy.type ? unfold(narrow, narrow) : unfold(narrow, 0.0f); });
 }
 
 }  // namespace ft::cuda

@@ -105,6 +105,10 @@ TEST(FoldColumns, AddUpEqualRemaindersAndTheirGradientRepeats) {
         for (std::int64_t r = 0; r < s.rows; ++r)
           for (std::int64_t j = 0; j < s.cols; ++j)
             repeated.push_back(x.get(r, j) + narrow.get(r, (first + j) % n));
+        Matrix wide(s.rows, s.cols, DType::f32);
+        wide.assign(x.values());
+        s.ops.run(op::FoldColumnsGrad{.dx = wide, .dy = narrow, .first = first});
+        EXPECT_LT(nmse(wide.values(), repeated), 1e-13) << n << " " << first;
         s.ops.run(op::FoldColumnsGrad{.dx = x, .dy = narrow, .first = first});
         EXPECT_LT(nmse(x.values(), repeated), s.tolerance()) << n << " " << first;
       }

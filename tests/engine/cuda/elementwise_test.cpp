@@ -128,9 +128,11 @@ TEST(CudaElementwise, ColumnsAreFoldedAndRepeated) {
       t.matrix(1);
       t.matrix(t.rows, t.cols / 3 + 1, t.type);
       t.matrix(t.rows, t.cols + 2, t.type);
+      t.matrix(t.rows, t.cols, DType::f32).randomize(5);
       t.expect_same([&](Ops& ops, const Tensors& x) {
         for (const Tensor& narrow : {x[1], x[2]}) {
           ops.run(op::FoldColumns{.y = narrow, .x = x[0], .first = first});
+          ops.run(op::FoldColumnsGrad{.dx = x[3], .dy = narrow, .first = first});
           ops.run(op::FoldColumnsGrad{.dx = x[0], .dy = narrow, .first = first});
         }
       });
@@ -144,14 +146,15 @@ TEST(CudaElementwise, ElementsArePutAndCollected) {
     t.vector(count, t.type).randomize(2);
     t.vector(count, DType::f32).randomize(3);
     t.matrix(t.rows, t.cols, DType::f32).randomize(4);
-    auto* places = t.matrix(2, count, DType::i32).tensor.as<std::int32_t>();
+    auto* places = t.vector(2 * count, DType::i32).tensor.as<std::int32_t>();
     for (std::int64_t i = 0; i < count; ++i) {
       places[i] = std::int32_t(3 * i / t.cols);
       places[count + i] = std::int32_t(3 * i % t.cols);
     }
-    t.expect_same([](Ops& ops, const Tensors& x) {
-      ops.run(op::ScatterElements{.y = x[0], .x = x[1], .at = x[4]});
-      ops.run(op::ScatterElementsGrad{.dx = x[2], .dy = x[3], .at = x[4]});
+    t.expect_same([=](Ops& ops, const Tensors& x) {
+      const Tensor at = x[4].view({2, count});
+      ops.run(op::ScatterElements{.y = x[0], .x = x[1], .at = at});
+      ops.run(op::ScatterElementsGrad{.dx = x[2], .dy = x[3], .at = at});
     });
   });
 }

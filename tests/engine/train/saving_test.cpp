@@ -120,6 +120,7 @@ TEST(SavingBeside, AStopWaitsForTheCheckpoint) {
 }
 
 // The step after the checkpoint has a gradient that is not finite.
+// A rank may hear of the other's end before it throws the same error.
 TEST(SavingBeside, AnErrorOfAllRanksWaitsForTheCheckpoint) {
   for (const int ranks : {1, 2}) {
     const TempFolder folder;
@@ -128,7 +129,13 @@ TEST(SavingBeside, AnErrorOfAllRanksWaitsForTheCheckpoint) {
       const Use use(store, 0, false);
       if (id >= 2 * ranks) model.parameters[0].value.as<float>()[3] = std::numeric_limits<float>::infinity();
     };
-    for (const Said& error : run_all(run).errors) EXPECT_EQ(error.code, Exit::numeric) << error.what;
+    int own = 0;
+    for (const Said& error : run_all(run).errors)
+      if (error.code != Exit::peer_lost) {
+        ++own;
+        EXPECT_EQ(error.code, Exit::numeric) << error.what;
+      }
+    EXPECT_GE(own, 1);
     EXPECT_EQ(open_checkpoint(checkpoint_path(folder.path(), 2)).step, 2);
     EXPECT_EQ(folder.entries(), 1u);
   }
