@@ -77,7 +77,7 @@ constexpr PeftKey kHiraKeys[] = {
     {"hira_dropout", "lora_dropout"},       {"init_weights", "init_lora_weights"},
     {"layers_pattern", "layers_pattern"},   {"layers_to_transform", "layers_to_transform"},
     {"modules_to_save", "modules_to_save"}, {"r", "r"},
-    {"target_modules", "target_modules"}};
+    {"rank_pattern", nullptr, "{}"},        {"target_modules", "target_modules"}};
 constexpr LoraInit kHiraStarts[] = {LoraInit::kaiming, LoraInit::random_b, LoraInit::gaussian};
 
 std::unique_ptr<LinearAdapter> make_hira(const LoraConfig&, const AdapterForm& form) {

@@ -25,7 +25,7 @@ import peft
 import torch
 from safetensors.torch import load_file
 
-LIMITS = {"losses": 2e-5, "file": 2e-4, "merge": 2e-6}   # relative; largest difference of logits; largest of a weight
+LIMITS = {"losses": 2e-5, "file": 2e-4, "merge": 2e-6}   # relative; difference of logits, of the largest above 1; of a weight
 LINEARS = {"gpt2": ["c_attn", "c_fc", "attn.c_proj", "mlp.c_proj"], "t5": ["q", "k", "v", "o", "wi", "wo"], "phi3": ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]}
 USUAL = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 
@@ -36,9 +36,10 @@ def model_spec(draw, kind, seed):
     layers, spec = draw.randint(1, 3), {"seed": seed, "model_type": family, "dtype": "f32", "batch": 2}
     spec["lengths"] = [draw.randint(3, 24) for _ in range(6)]
     if family == "t5":
+        # Attention of T5 is not scaled: with larger weights any rounding turns the run.
         spec["config"] = {"vocab_size": 59, "d_model": width, "d_kv": draw.choice([6, 8]), "d_ff": draw.choice([30, 36]), "num_layers": layers,
                           "num_heads": heads, "dropout_rate": 0.0, "relative_attention_num_buckets": 8, "relative_attention_max_distance": 12,
-                          "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1}
+                          "decoder_start_token_id": 0, "pad_token_id": 0, "eos_token_id": 1, "initializer_factor": 0.3}
         return spec
     if family == "gpt2":
         spec["config"] = {"vocab_size": 59, "n_embd": width, "n_head": heads, "n_layer": layers, "n_positions": 64, "pad_token_id": 0,
@@ -72,8 +73,9 @@ def targets(draw, spec):
 
 
 def miss(draw, spec):
-    width = spec["config"].get("hidden_size", spec["config"].get("d_model"))
-    settings = {"r": draw.randint(1, min(width, 30)), **targets(draw, spec)}
+    c = spec["config"]                               # r is at most the smallest number of inputs
+    inputs = [c[k] for k in ("hidden_size", "intermediate_size", "d_model", "d_ff") if k in c] + [c["num_heads"] * c["d_kv"] for _ in [0] if "d_kv" in c]
+    settings = {"r": draw.randint(1, min(*inputs, 30)), **targets(draw, spec)}
     if draw.random() < 0.3:
         settings["bias"] = draw.choice(["all", "MiSS_only"])
     return settings
@@ -124,6 +126,10 @@ def one(binary, kind, seed, out):
     rows = mc.make_samples(spec, 59)
     (out / "samples.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
     config = interop.write_config(case, out, base, out)
+    if spec["model_type"] == "t5":                   # its samples have two lengths
+        run = json.loads(config.read_text())
+        run["data"]["max_source_length"] = run["data"]["max_target_length"] = run["data"].pop("max_seq_length")
+        config.write_text(json.dumps(run))
     interop.ft(binary, "train", "--config", config)
     losses = [r["loss"] for r in map(json.loads, open(out / "trained" / "log.jsonl")) if "loss" in r]
 
@@ -135,7 +141,8 @@ def one(binary, kind, seed, out):
     if names[0] != names[1]:
         raise RuntimeError(f"tensors {sorted(names[0] ^ names[1])[:4]} are only in one of the files")
     ours = peft.PeftModel.from_pretrained(mc.load_model(spec, base), out / "trained").eval()
-    figures["file"] = float((interop.logits(ours, rows) - interop.logits(theirs.eval(), rows)).abs().max())
+    mine, other = interop.logits(ours, rows), interop.logits(theirs.eval(), rows)
+    figures["file"] = float((mine - other).abs().max() / other.abs().max().clamp_min(1))
 
     interop.ft(binary, "merge", "--model", base, "--adapter", out / "trained", "--output", out / "merged", "--dtype", "float32")
     merged = {n: p for n, p in ours.merge_and_unload().state_dict().items()}
