@@ -1,11 +1,9 @@
 // libFuzzer: any bytes as a chat template. It is rendered or refused, within its limits.
-#include <cstddef>
-#include <cstdint>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "data/chat/jinja/template.h"
 #include "engine/files/json.h"
+#include "tests/fuzz/input.h"
 
 namespace {
 
@@ -32,10 +30,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                                         {"bos_token", Value::text("<s>")},
                                                         {"eos_token", Value::text("</s>")}};
   const ft::jinja::Limits small{.steps = 20'000, .bytes = 1 << 20, .depth = 400};
-  try {
-    const std::string_view text(reinterpret_cast<const char*>(data), size);
-    (void)ft::jinja::Template(text).render(variables, 1'700'000'000, small);
-  } catch (const ft::jinja::Error&) {
-  }
+  ft::fuzz::read_within(size, [&] {
+    try {
+      (void)ft::jinja::Template(ft::fuzz::text_of(data, size)).render(variables, 1'700'000'000, small);
+    } catch (const ft::jinja::Error&) {
+    }
+  });
   return 0;
 }

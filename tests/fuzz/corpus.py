@@ -128,6 +128,77 @@ def state(**changes):
     return json.dumps({**form, **changes}).encode()
 
 
+def tokenizers(most=200):
+    """Returns tokenizer.json files with the first pieces of their vocabularies, and the merges of these."""
+    for content in read('tests/data/tokenizers/*/tokenizer.json'):
+        file = json.loads(content)
+        model = file['model']
+        if isinstance(model['vocab'], dict):
+            model['vocab'] = {piece: i for piece, i in model['vocab'].items() if i < most}
+            whole = model['vocab']
+            pairs = (m if isinstance(m, list) else m.split(' ') for m in model.get('merges', []))
+            model['merges'] = [' '.join(p) for p in pairs if ''.join(p) in whole and all(x in whole for x in p)][:50]
+        else:
+            model['vocab'] = model['vocab'][:most]
+        file['added_tokens'] = file['added_tokens'][:5]
+        yield json.dumps(file).encode()
+
+
+def rows():
+    """Returns files of rows after a byte for their format."""
+    texts = [{'prompt': 'a', 'completion': 'b'}, {'text': 'a b'}, {'instruction': 'a', 'input': '', 'output': 'b'},
+             {'messages': [{'role': 'user', 'content': 'a'}, {'role': 'assistant', 'content': 'b'}]},
+             {'conversations': [{'from': 'human', 'value': 'a'}, {'from': 'gpt', 'value': 'b'}]},
+             {'prompt': 'a', 'chosen': 'b', 'rejected': 'c'}, {'prompt': 'a', 'completion': 'b', 'label': True},
+             {'input_ids': [1, 2, 3], 'labels': [-100, 2, 3]}, {'translation': {'de': 'a', 'en': 'b'}},
+             {'segments': [{'text': 'a', 'label': False}, {'text': 'b', 'label': True}]}]
+    for row in texts:
+        yield b'\0' + json.dumps(row).encode() + b'\r\n\n' + json.dumps(row).encode()
+        yield b'\1' + json.dumps([row, row]).encode()
+    yield b'\2prompt,completion\n"a ""b"",\nc",d\n'
+    yield b'\3prompt\tcompletion\na\tb\n'
+    yield b'\4\xef\xbb\xbfa line\r\nanother\n'
+
+
+def commands():
+    """Returns command lines of other programs, a word a line after a zero byte."""
+    for line in ('trl sft --model_name_or_path m --dataset_name d --use_peft --lora_r 8 --learning_rate 1e-4',
+                 'accelerate launch --num_processes 4 -m trl.scripts.dpo --model_name_or_path=m --beta 0.1',
+                 'deepspeed --num_gpus=2 run_translation.py --model_name_or_path t5-small --fp16 --do_train '
+                 '--source_lang en --target_lang de --train_file a.json --deepspeed ds.json',
+                 'deepspeed main.py --model_name_or_path m --data_path d --zero_stage 2 --lora_dim 8 --offload',
+                 'torchrun --nproc_per_node 2 train.py --gradient_checkpointing true',
+                 'A=1 llamafactory-cli train a.yaml stage=sft', 'tune run --nproc_per_node 2 lora --config c epochs=1'):
+        yield b'\0' + '\n'.join(line.split(' ')).encode()
+
+
+def foreign_files():
+    """Returns configurations of other programs after a byte that lets their keys show whose they are."""
+    for text in ('base_model: m\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\nlora_alpha: 16\nsequence_len: 512\n'
+                 'datasets:\n  - path: d\n    type: alpaca\n    split: train[:9]\nmicro_batch_size: 2\nnum_epochs: 1\n'
+                 'optimizer: adamw_bnb_8bit\nlearning_rate: 2e-4\nplugins: [axolotl.integrations.liger.LigerPlugin]\n',
+                 'model_name_or_path: m\nstage: sft\nfinetuning_type: lora\nlora_target: all\ndataset: alpaca_en\n'
+                 'template: qwen\ncutoff_len: 2048\ndo_train: true\nbf16: true\nper_device_train_batch_size: 1\n',
+                 'model_name_or_path: m\ndataset_name: d\nlearning_rate: 1.0e-4\nuse_peft: true\npacking: true\n',
+                 'tokenizer:\n  _component_: torchtune.models.llama3.llama3_tokenizer\n  path: /t\n'
+                 'model:\n  _component_: torchtune.models.llama3.lora_llama3_8b\n  lora_rank: 8\n'
+                 'dataset: {_component_: torchtune.datasets.alpaca_dataset}\nbatch_size: 2\noutput_dir: /tmp/x\n'
+                 'checkpointer:\n  checkpoint_dir: ${output_dir}/a\n'):
+        yield b'\xff' + text.encode()
+
+
+def run_configs():
+    """Returns run.json files, some with DeepSpeed's file after a zero byte."""
+    for content in small(read('configs/**/*.json')):
+        yield content
+    run = {'model': {'model_name_or_path': 'm'}, 'data': {'datasets': [{'path': 'd'}]}}
+    deepspeed = {'train_batch_size': 'auto', 'zero_optimization': {'stage': 2, 'offload_optimizer': {'device': 'cpu'}},
+                 'bf16': {'enabled': 'auto'}, 'optimizer': {'type': 'AdamW', 'params': {'lr': 'auto'}},
+                 'gradient_clipping': 1.0}
+    yield json.dumps(run).encode() + b'\0' + json.dumps(deepspeed).encode()
+    yield json.dumps(run).encode() + b'\0{"train_micro_batch_size_per_gpu": 1, # c\n "fp16": {"enabled": true},}'
+
+
 def corpora():
     models, chats = 'tests/golden/models', 'tests/golden/templates'
     parquet = small(read('tests/golden/parquet/*.parquet')) + small(read('tests/golden/parquet/*.arrow'))
@@ -183,6 +254,10 @@ def corpora():
                          b'[TOOL_CALLS]add[ARGS]{"a": 1}', b'<|python_tag|>{"name": "add", "parameters": {}}']
     yield 'rollouts', [b'{"step": 1, "loss": 0.5, "epoch": 0.1}\n{"step": 2, "eval_loss": NaN}\n{"step": 4}\n',
                        b'{"step": 1, "prompt_ids": [1], "completion_ids": [2], "reward": 1.0}\n{"step": 9}\n']
+    yield 'tokenizer_json', small(tokenizers())
+    yield 'rows', list(rows())
+    yield 'run_config', small(run_configs(), 60)
+    yield 'import', list(commands()) + list(foreign_files())
 
 
 def words_of(contents):
