@@ -7,8 +7,7 @@
 #include <cmath>
 
 #include "engine/core/error.h"
-#include "engine/train/objectives/config.h"
-#include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/clipped_ratio.h"
 #include "engine/train/objectives/list.h"
 #include "engine/train/objectives/rollouts.h"
 #include "engine/train/objectives/valuation.h"
@@ -17,44 +16,24 @@
 namespace ft {
 namespace {
 
-class Reinforce : public Judge {
+// An action is a token, with its own advantage.
+class Reinforce final : public ClippedRatio {
  public:
-  explicit Reinforce(const ObjectiveConfig& c)
-      : low_(c.low()), high_(c.high()), temperature_(c.temperature.value_or(1)) {}
-
-  std::vector<std::string> columns() const override {
-    return {"entropy", "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean"};
-  }
-  bool needs_statistics() const override { return true; }
-  bool needs_old() const override { return true; }
+  using ClippedRatio::ClippedRatio;
   bool counts_targets() const override { return true; }
-  bool counts_columns() const override { return true; }
-  double temperature() const override { return temperature_; }
-  // Returns log p of every target, because the KL is computed for each token.
-  std::vector<double> reference(const Answers& a) const override { return a.logps(); }
 
-  // A token's loss is -min(ratio A, clamp(ratio) A) with its advantage A.
   Verdict judge(const Answers& a) const override {
     Verdict v(a);
-    double low = 0, high = 0, entropy = 0;
+    Sums sums;
     for (std::size_t t = 0; t < a.values.size(); ++t) {
-      const auto advantage = static_cast<double>(a.rows.advantages[t]);
-      const double ratio = std::exp(a.logp(t) - a.old[t]), plain = ratio * advantage,
-                   clipped = std::clamp(ratio, low_, high_) * advantage;
-      v.loss -= std::min(plain, clipped);
-      v.slopes[t] = plain <= clipped ? -plain : 0;
-      low += ratio < low_ && advantage < 0;
-      high += ratio > high_ && advantage > 0;
-      entropy += a.statistic(t, 0);
+      v.slopes[t] = add(a.logp(t) - a.old[t], static_cast<double>(a.rows.advantages[t]), v, sums);
+      sums.entropy += a.statistic(t, 0);
     }
     const auto tokens = static_cast<double>(a.values.size()), n = std::max(1.0, tokens);
-    v.columns = {entropy / n, low / n, high / n, (low + high) / n};
+    v.columns = {sums.entropy / n, sums.low / n, sums.high / n, (sums.low + sums.high) / n};
     v.counts.assign(4, tokens);
     return v;
   }
-
- private:
-  double low_, high_, temperature_;
 };
 
 // Distributes an answer's reward over its tokens. An answer without a reward is not trained.
@@ -128,11 +107,7 @@ class SumsAhead final : public Valuation {
 };
 
 void check_reinforce(const ObjectiveConfig& c, const Refuse& refuse) {
-  require_rewards(c, refuse);
-  if (c.beta == 0 && c.ref_model_name_or_path)
-    refuse("objective.ref_model_name_or_path: has no effect with objective.beta=0");
-  if (c.epsilon.value_or(0) > 1) refuse("objective.epsilon: is at most 1");
-  check_clip_range(c, refuse);
+  check_clipped_ratio(c, refuse);
   if (c.group_baseline.value_or(false)) check_group(c, refuse);
   check_rewards(c, refuse);
 }

@@ -7,8 +7,7 @@
 #include <cmath>
 
 #include "engine/core/error.h"
-#include "engine/train/objectives/config.h"
-#include "engine/train/objectives/judge.h"
+#include "engine/train/objectives/clipped_ratio.h"
 #include "engine/train/objectives/list.h"
 #include "engine/train/objectives/rollouts.h"
 #include "engine/train/objectives/valuation.h"
@@ -17,48 +16,29 @@
 namespace ft {
 namespace {
 
-class Rloo : public Judge {
+// An action is an answer, with its own advantage.
+class Rloo final : public ClippedRatio {
  public:
-  explicit Rloo(const ObjectiveConfig& c)
-      : low_(c.low()), high_(c.high()), temperature_(c.temperature.value_or(1)) {}
+  using ClippedRatio::ClippedRatio;
 
-  std::vector<std::string> columns() const override {
-    return {"entropy", "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean"};
-  }
-  bool needs_statistics() const override { return true; }
-  bool needs_old() const override { return true; }
-  bool counts_columns() const override { return true; }
-  double temperature() const override { return temperature_; }
-  // Returns log p of every target, because an answer's log-probability is their sum.
-  std::vector<double> reference(const Answers& a) const override { return a.logps(); }
-
-  // An answer's loss is -min(ratio A, clamp(ratio) A) with its advantage A.
   Verdict judge(const Answers& a) const override {
     Verdict v(a);
-    double low = 0, high = 0, entropy = 0;
+    Sums sums;
     for (std::size_t s = 0; s < a.count(); ++s) {
       const Answers::Range r = a.answer(s);
-      const auto advantage = static_cast<double>(a.rows.value[s]);
       double ahead = 0;
       for (std::size_t t = r.begin; t < r.end; ++t) {
         ahead += a.logp(t) - a.old[t];
-        entropy += a.statistic(t, 0);
+        sums.entropy += a.statistic(t, 0);
       }
-      const double ratio = std::exp(ahead), plain = ratio * advantage,
-                   clipped = std::clamp(ratio, low_, high_) * advantage;
-      v.loss -= std::min(plain, clipped);
-      v.add_slope(r, plain <= clipped ? -plain : 0);
-      low += ratio < low_ && advantage < 0;
-      high += ratio > high_ && advantage > 0;
+      v.add_slope(r, add(ahead, static_cast<double>(a.rows.value[s]), v, sums));
     }
     const auto rows = static_cast<double>(a.count()), tokens = static_cast<double>(a.values.size());
-    v.columns = {entropy / std::max(1.0, tokens), low / rows, high / rows, (low + high) / rows};
+    v.columns = {sums.entropy / std::max(1.0, tokens), sums.low / rows, sums.high / rows,
+                 (sums.low + sums.high) / rows};
     v.counts = {tokens, rows, rows, rows};
     return v;
   }
-
- private:
-  double low_, high_, temperature_;
 };
 
 // Rewards less the weighted KL to the reference, compared with the mean of the other answers to the prompt.
@@ -111,11 +91,7 @@ class LeaveOneOut final : public Valuation {
 };
 
 void check_rloo(const ObjectiveConfig& c, const Refuse& refuse) {
-  require_rewards(c, refuse);
-  if (c.beta == 0 && c.ref_model_name_or_path)
-    refuse("objective.ref_model_name_or_path: has no effect with objective.beta=0");
-  if (c.epsilon.value_or(0) > 1) refuse("objective.epsilon: is at most 1");
-  check_clip_range(c, refuse);
+  check_clipped_ratio(c, refuse);
   check_group(c, refuse);
   check_rewards(c, refuse);
 }

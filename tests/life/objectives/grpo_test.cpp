@@ -98,14 +98,7 @@ TEST(GrpoLife, WrittenRolloutsTrainTheSame) {
 TEST(GrpoLife, ThePlanCoversTheMeasurement) {
   for (const Json& kind : {kLora, kFull}) {
     const OnlinePlace w({{"beta", 0.1}}, kind);
-    ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << w.says();
-    const Json planned = Json::parse(contents(w / "stdout"));
-    ASSERT_EQ(w.train(), 0) << w.says();
-    const Json measured = rows(w / "out/log.jsonl").back().at("memory");
-    for (const char* name : {"weights", "gradients", "optimizer"})
-      EXPECT_EQ(planned.at(name), measured.at(name)) << name;
-    for (const char* name : {"activations", "scratch", "total"})  // answers may be shorter than planned
-      EXPECT_GE(planned.at(name).get<double>(), measured.at(name).get<double>()) << name;
+    expect_plan_covers(w);
   }
 }
 

@@ -1,18 +1,16 @@
 // Distillation on answers that student and teacher give, tested from outside: the answers are those of ft
 // generate; the same bits after a resumption, in any stage and with any number of ranks; planned memory and
 // columns.
-#include <gtest/gtest.h>
-
-#include "tests/life/program.h"
+#include "tests/life/objectives/online_place.h"
 
 namespace ft::test {
 namespace {
 
 // Sixteen examples of tokens, whose prompts have 1 to 4 tokens.
-class OwnPlace : public Workplace {
+class OwnPlace : public AnsweringPlace {
  public:
   explicit OwnPlace(const Json& objective, const Json& kind = kLora, const char* model = "llama")
-      : Workplace(model, config(objective, kind)) {
+      : AnsweringPlace(model, config(objective, kind)) {
     std::ofstream out(*this / "rows.jsonl");
     for (int i = 0; i < 16; ++i) {
       const Json all = prompt(i);
@@ -28,19 +26,6 @@ class OwnPlace : public Workplace {
     Json ids = {1};
     for (int t = 0; t < i % 4; ++t) ids.push_back(3 + (7 * i + 11 * t) % 56);
     return ids;
-  }
-  std::string weights(const std::string& out = "out") const {
-    const bool adapter = fs::exists(*this / out / "adapter_model.safetensors");
-    return contents(*this / out / (adapter ? "adapter_model.safetensors" : "model.safetensors"));
-  }
-  std::vector<Json> log(const std::string& out = "out") const {
-    std::vector<Json> all;
-    for (Json row : rows(*this / out / "log.jsonl")) {
-      if (!row.contains("loss")) continue;
-      for (const char* clock : {"tokens_per_second", "time"}) row.erase(clock);
-      all.push_back(row);
-    }
-    return all;
   }
 
  private:
@@ -165,14 +150,7 @@ TEST(OnPolicyLife, ThePlanCoversTheMeasurement) {
   for (const Json& objective : {Json{{"lmbda", 1}}, kBoth}) {
     const OwnPlace w(objective, kFull);
     write_teacher(w);
-    ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << w.says();
-    const Json planned = Json::parse(contents(w / "stdout"));
-    ASSERT_EQ(w.train(), 0) << w.says();
-    const Json measured = rows(w / "out/log.jsonl").back().at("memory");
-    for (const char* name : {"weights", "gradients", "optimizer"})
-      EXPECT_EQ(planned.at(name), measured.at(name)) << name;
-    for (const char* name : {"activations", "scratch", "total"})  // answers may be shorter than planned
-      EXPECT_GE(planned.at(name).get<double>(), measured.at(name).get<double>()) << name;
+    expect_plan_covers(w);
   }
 }
 

@@ -1,4 +1,4 @@
-// A run that answers prompts, and a shell script that rewards the answers.
+// Runs that answer prompts, a shell script that rewards the answers, and what holds for all of them.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -33,10 +33,30 @@ inline Json online(const Json& objective, const Json& kind = kLora) {
   return c;
 }
 
-class OnlinePlace : public Workplace {
+// A run whose models answer prompts, with its results.
+class AnsweringPlace : public Workplace {
+ public:
+  using Workplace::Workplace;
+  std::string weights(const std::string& out = "out") const {
+    const bool adapter = fs::exists(*this / out / "adapter_model.safetensors");
+    return contents(*this / out / (adapter ? "adapter_model.safetensors" : "model.safetensors"));
+  }
+  std::vector<Json> log(const std::string& out = "out") const {
+    std::vector<Json> all;
+    for (Json row : rows(*this / out / "log.jsonl")) {
+      if (!row.contains("loss")) continue;
+      for (const char* clock : {"tokens_per_second", "time", "time_share/generating", "time_share/rewarding"})
+        row.erase(clock);
+      all.push_back(row);
+    }
+    return all;
+  }
+};
+
+class OnlinePlace : public AnsweringPlace {
  public:
   explicit OnlinePlace(const Json& objective = Json::object(), const Json& kind = kLora)
-      : Workplace("llama", online(objective, kind)) {
+      : AnsweringPlace("llama", online(objective, kind)) {
     std::ofstream out(*this / "prompts.jsonl");
     for (int i = 0; i < 16; ++i) {
       std::vector<int> ids{1};
@@ -57,20 +77,6 @@ class OnlinePlace : public Workplace {
     return all;
   }
   void reward(const std::string& script) const { std::ofstream(*this / "reward.sh") << script; }
-  std::string weights(const std::string& out = "out") const {
-    const bool adapter = fs::exists(*this / out / "adapter_model.safetensors");
-    return contents(*this / out / (adapter ? "adapter_model.safetensors" : "model.safetensors"));
-  }
-  std::vector<Json> log(const std::string& out = "out") const {
-    std::vector<Json> all;
-    for (Json row : rows(*this / out / "log.jsonl")) {
-      if (!row.contains("loss")) continue;
-      for (const char* clock : {"tokens_per_second", "time", "time_share/generating", "time_share/rewarding"})
-        row.erase(clock);
-      all.push_back(row);
-    }
-    return all;
-  }
   std::vector<Json> rollouts(const std::string& out = "out") const {
     return rows(*this / out / "rollouts.jsonl");
   }
@@ -96,6 +102,44 @@ inline void expect_same_after_resuming(
     EXPECT_EQ(w.log(), log) << step;
     EXPECT_EQ(contents(w / "out/rollouts.jsonl"), rollouts) << step;
   }
+}
+
+// Two ranks in stages 2 and 3 train to the same bits and give the same answers; one rank's log has nearly the
+// same numbers. A generation has six micro-batches of a rank.
+inline void expect_same_in_stages(const OnlinePlace& w) {
+  const auto launched = [&](int stage) {
+    const std::string out = "s" + std::to_string(stage);
+    EXPECT_EQ(
+        w.run({"launch", "-n", "2", "train", "--config", "run.json", "zero_stage=" + std::to_string(stage),
+               "zero_optimization.stage3_param_persistence_threshold=0", "objective.steps_per_generation=6",
+               "training.gradient_accumulation_steps=3", "training.output_dir=" + out}),
+        0)
+        << w.says();
+    return out;
+  };
+  ASSERT_EQ(w.train(), 0) << w.says();
+  const std::string plain = launched(2), sharded = launched(3);
+  EXPECT_TRUE(w.weights(plain) == w.weights(sharded));
+  EXPECT_EQ(contents(w / plain / "rollouts.jsonl"), contents(w / sharded / "rollouts.jsonl"));
+  const auto one = w.log(), several = w.log(plain);
+  ASSERT_EQ(one.size(), several.size());
+  for (std::size_t i = 0; i < 2; ++i)
+    for (const char* name : {"loss", "entropy", "kl", "reward"})
+      if (one[i].contains(name)) {
+        EXPECT_NEAR(one[i][name], several[i][name], 1e-5) << name << " " << i;
+      }
+}
+
+// The plan covers the run's memory, and knows what does not depend on the answers to the byte.
+inline void expect_plan_covers(const Workplace& w) {
+  ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << w.says();
+  const Json planned = Json::parse(contents(w / "stdout"));
+  ASSERT_EQ(w.train(), 0) << w.says();
+  const Json measured = rows(w / "out/log.jsonl").back().at("memory");
+  for (const char* name : {"weights", "adapter", "gradients", "optimizer"})
+    EXPECT_EQ(planned.at(name), measured.at(name)) << name;
+  for (const char* name : {"activations", "scratch", "total"})  // answers may be shorter than planned
+    EXPECT_GE(planned.at(name).get<double>(), measured.at(name).get<double>()) << name;
 }
 
 }  // namespace ft::test

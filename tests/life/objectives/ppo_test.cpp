@@ -57,14 +57,7 @@ TEST(PpoLife, ResultsDoNotDependOnRanksAndStage) {
 TEST(PpoLife, ThePlanCoversTheMeasurement) {
   for (const Json& kind : {kLora, kFull}) {
     const OnlinePlace w(ppo(), kind);
-    ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << w.says();
-    const Json planned = Json::parse(contents(w / "stdout"));
-    ASSERT_EQ(w.train(), 0) << w.says();
-    const Json measured = rows(w / "out/log.jsonl").back().at("memory");
-    for (const char* name : {"weights", "adapter", "gradients", "optimizer"})
-      EXPECT_EQ(planned.at(name), measured.at(name)) << name;
-    for (const char* name : {"activations", "scratch", "total"})  // answers may be shorter than planned
-      EXPECT_GE(planned.at(name).get<double>(), measured.at(name).get<double>()) << name;
+    expect_plan_covers(w);
   }
 }
 

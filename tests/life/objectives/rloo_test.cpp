@@ -20,42 +20,9 @@ TEST(RlooLife, AResumedRunHasTheSameBits) {
   }
 }
 
-TEST(RlooLife, ResultsDoNotDependOnStage) {
-  const OnlinePlace w(rloo(kNormalized), kLora);
-  const auto launched = [&](int stage) {
-    const std::string out = "s" + std::to_string(stage);
-    EXPECT_EQ(
-        w.run({"launch", "-n", "2", "train", "--config", "run.json", "zero_stage=" + std::to_string(stage),
-               "zero_optimization.stage3_param_persistence_threshold=0", "objective.steps_per_generation=6",
-               "training.gradient_accumulation_steps=3", "training.output_dir=" + out}),
-        0)
-        << w.says();
-    return out;
-  };
-  ASSERT_EQ(w.train(), 0) << w.says();
-  const std::string plain = launched(2), sharded = launched(3);
-  EXPECT_TRUE(w.weights(plain) == w.weights(sharded));
-  EXPECT_EQ(contents(w / plain / "rollouts.jsonl"), contents(w / sharded / "rollouts.jsonl"));
-  const auto one = w.log(), several = w.log(plain);
-  ASSERT_EQ(one.size(), several.size());
-  for (std::size_t i = 0; i < 2; ++i)
-    for (const char* name : {"loss", "entropy", "kl", "reward"})
-      if (one[i].contains(name)) {
-        EXPECT_NEAR(one[i][name], several[i][name], 1e-5) << name << " " << i;
-      }
-}
+TEST(RlooLife, ResultsDoNotDependOnStage) { expect_same_in_stages(OnlinePlace(rloo(kNormalized), kLora)); }
 
-TEST(RlooLife, ThePlanCoversTheMeasurement) {
-  const OnlinePlace w(rloo(), kFull);
-  ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json"}), 0) << w.says();
-  const Json planned = Json::parse(contents(w / "stdout"));
-  ASSERT_EQ(w.train(), 0) << w.says();
-  const Json measured = rows(w / "out/log.jsonl").back().at("memory");
-  for (const char* name : {"weights", "gradients", "optimizer"})
-    EXPECT_EQ(planned.at(name), measured.at(name)) << name;
-  for (const char* name : {"activations", "scratch", "total"})  // answers may be shorter than planned
-    EXPECT_GE(planned.at(name).get<double>(), measured.at(name).get<double>()) << name;
-}
+TEST(RlooLife, ThePlanCoversTheMeasurement) { expect_plan_covers(OnlinePlace(rloo(), kFull)); }
 
 // The first step's advantages are the leads over the other answers, because policy and reference are the
 // same.
