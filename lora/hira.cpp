@@ -56,7 +56,7 @@ void HiraAdapter::initialize(const Parameter& p, LoraInit init, Random random, T
     const auto at = static_cast<std::uint64_t>(first + i);
     double v = 0;
     if (!zero && init == LoraInit::kaiming)
-      v = bound * (2 * static_cast<double>(to_uniform(family.at(at)[0])) - 1);
+      v = bound * uniform_at(family, at);
     else if (!zero)
       v = normal_at(family, at) * (init == LoraInit::gaussian ? 1 / r : 1);
     y.as<float>()[i] = static_cast<float>(v);

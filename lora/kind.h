@@ -30,7 +30,7 @@ struct PeftKey {
 };
 
 struct AdapterKind {
-  const char* name;       // in lora.peft_type
+  const char* name;       // in lora.peft_type, and in its parameters' names: ....miss_block
   const char* peft_type;  // in adapter_config.json
   const char* title;      // in messages: MiSS
   std::int64_t rank;      // default of r

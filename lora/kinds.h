@@ -6,7 +6,7 @@
 
 namespace ft::lora::kinds {
 
-extern const AdapterKind kLora, kMiss, kHira, kShira;
+extern const AdapterKind kMiss, kHira, kShira;
 
 inline constexpr std::array kKinds{&kLora, &kMiss, &kHira, &kShira};
 

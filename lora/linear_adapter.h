@@ -12,6 +12,8 @@ namespace ft::lora {
 // Returns a parameter's values in the host's memory, a trained parameter's in f32. They stay valid during the
 // call that uses them.
 using ParameterValues = std::function<Tensor(const Parameter&)>;
+// Returns the type in which a parameter of a model with adapters is read: f32, but places stay whole numbers.
+inline DType read_type(const Parameter& p) { return p.dtype == DType::i32 ? DType::i32 : DType::f32; }
 
 // The columns that a rank has of the input of a Linear cut into rows: from `first` on, of `columns`; 0: all.
 struct InputPart {

@@ -4,6 +4,7 @@
 
 #include "engine/layers/sum.h"
 #include "lora/kinds.h"
+#include "lora/starts/decompose.h"
 
 namespace ft::lora {
 
@@ -52,11 +53,8 @@ void MissAdapter::initialize(const Parameter& p, LoraInit init, Random random, T
                              std::int64_t first) const {
   const Random family = random.with(p.name);
   const double bound = init == LoraInit::random_b ? 1 / std::sqrt(static_cast<double>(weight_shape()[0])) : 0;
-  for (std::int64_t i = 0; i < y.numel(); ++i) {
-    const auto at = static_cast<std::uint64_t>(first + i);
-    y.as<float>()[i] =
-        static_cast<float>(bound * (2 * static_cast<double>(to_uniform(family.at(at)[0])) - 1));
-  }
+  for (std::int64_t i = 0; i < y.numel(); ++i)
+    y.as<float>()[i] = static_cast<float>(bound * uniform_at(family, static_cast<std::uint64_t>(first + i)));
 }
 
 void MissAdapter::merge(Ops&, const ParameterValues& values, Tensor y, bool turned) const {

@@ -128,7 +128,7 @@ void Merger::merge_linear(const lora::LinearAdapter& l, const Tensor& y, bool tu
   std::list<std::vector<float>> read;
   const auto values = [&](const Parameter& p) {
     Tensor of = room(read.emplace_back(), p.shape);
-    if (p.dtype == DType::i32) of.dtype = DType::i32;
+    of.dtype = lora::read_type(p);
     built_.start->read(p, of, 0);
     return of;
   };

@@ -63,11 +63,10 @@ std::vector<fs::path> templates_in(const std::string& folder) {
 void copy_values(SafetensorsFiller& filler, const std::string& name, const Parameter& p,
                  const ReadParameter& read) {
   constexpr std::int64_t kAtOnce = 1 << 20;  // elements
-  const DType type = p.dtype == DType::i32 ? DType::i32 : DType::f32;
   std::vector<float> values(static_cast<std::size_t>(std::min(kAtOnce, p.whole_shape().numel())));
   for (std::int64_t first = 0; first < p.whole_shape().numel(); first += kAtOnce) {
     const std::int64_t n = std::min(kAtOnce, p.whole_shape().numel() - first);
-    const Tensor part(reinterpret_cast<std::byte*>(values.data()), type, {n});
+    const Tensor part(reinterpret_cast<std::byte*>(values.data()), lora::read_type(p), {n});
     read(p, part, first);
     filler.write(name, first, part);
   }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "engine/core/error.h"
+#include "lora/kind.h"
+
 namespace ft {
 namespace {
 
@@ -18,8 +21,9 @@ std::string_view module_of_parameter(std::string_view name) {
   constexpr std::string_view kOfPeft = "base_model.model.";
   if (name.starts_with(kOfPeft)) name.remove_prefix(kOfPeft.size());
   name = module_of(name);
-  for (const std::string_view adapter : {".lora_", ".miss_", ".hira_", ".shira_"})
-    if (const std::size_t at = name.find(adapter); at != name.npos) return name.substr(0, at);
+  for (const lora::AdapterKind* kind : lora::AdapterKind::all())
+    if (const std::size_t at = name.find(str(".", kind->name, "_")); at != name.npos)
+      return name.substr(0, at);
   return name;
 }
 

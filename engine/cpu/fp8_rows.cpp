@@ -13,7 +13,6 @@ namespace ft::cpu {
 namespace {
 
 constexpr float kScaleOfOne = 1;
-constexpr std::size_t kMostTerms = 16;
 
 // The matrix as a term's b: for a product that sums over its rows, with the scale 1.
 Term term_of_values(const Tensor& values, const Term& t) {
@@ -76,8 +75,8 @@ Fp8Matrix Fp8RowProducts::quantized(const Tensor& matrix, std::int64_t at) const
 void Fp8RowProducts::run(const op::Products& op) {
   const auto& [y, terms, alpha, c] = op;
   if (y.numel() == 0) return;
-  require(terms.size() <= kMostTerms, "products: 1 to 16 terms");
-  std::array<Term, kMostTerms> in_fp8, others, part;
+  require(terms.size() <= Products::kMostTerms, "products: 1 to 16 terms");
+  std::array<Term, Products::kMostTerms> in_fp8, others, part;
   std::size_t left = 0, count = 0;
   std::int64_t depth = 0, matrices = 0;
   for (const Term& t : terms) {

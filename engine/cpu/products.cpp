@@ -9,7 +9,6 @@
 namespace ft::cpu {
 namespace {
 
-constexpr std::size_t kMaxTerms = 16;
 constexpr std::int64_t kOneDnnScratch = 64 << 20;  // for its copies of operands
 
 // The coded form of a term's b.
@@ -52,12 +51,12 @@ Products::Products(const ProductKernels& kernels, Team& team, OneDnnTypes onednn
 
 void Products::run(const op::Products& op) {
   const auto& [y, terms, alpha, c] = op;
-  require(!terms.empty() && terms.size() <= kMaxTerms, "products: 1 to 16 terms");
+  require(!terms.empty() && terms.size() <= kMostTerms, "products: 1 to 16 terms");
   const DType operands = terms[0].a.dtype;
   const std::int64_t rows = y.rows(), cols = y.cols();
   if (rows == 0 || cols == 0) return;
-  std::array<ProductTerm, kMaxTerms> list{};
-  std::array<CodedOperand, kMaxTerms> coded{};
+  std::array<ProductTerm, kMostTerms> list{};
+  std::array<CodedOperand, kMostTerms> coded{};
   std::int64_t depth = 0;
   for (std::size_t i = 0; i < terms.size(); ++i) {
     list[i] = term_of(terms[i], coded[i]);
@@ -94,7 +93,7 @@ void Products::run_with_onednn(const ProductCall& call) {
   const auto stays = [&](const ProductTerm& t) {
     return std::min({call.rows, call.cols, t.k}) < kLeast || t.four_bit || t.int8 || t.fp8;
   };
-  std::array<ProductTerm, kMaxTerms> terms{};  // the small terms, then the large ones
+  std::array<ProductTerm, kMostTerms> terms{};  // the small terms, then the large ones
   const ProductTerm* const end = call.terms + call.count;
   const auto large = std::copy_if(call.terms, end, terms.begin(), stays);
   std::remove_copy_if(call.terms, end, large, stays);

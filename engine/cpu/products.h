@@ -10,6 +10,8 @@ namespace ft::cpu {
 
 class Products {
  public:
+  static constexpr std::size_t kMostTerms = 16;
+
   // Throws UserError (memory) if there is not enough memory for the workspace.
   Products(const ProductKernels&, Team&, OneDnnTypes = onednn_types(), Sums = Sums::in_one_order);
 

@@ -221,6 +221,10 @@ double normal_at(Random random, std::uint64_t index) {
          std::cos(2 * std::numbers::pi * static_cast<double>(to_uniform(bits[1])));
 }
 
+double uniform_at(Random random, std::uint64_t index) {
+  return 2 * static_cast<double>(to_uniform(random.at(index)[0])) - 1;
+}
+
 void orthonormalize(Vectors& x) {
   for (std::int64_t i = 0; i < x.count; ++i) {
     const double before = std::sqrt(dot(x[i], x[i], x.length)), length = take_out(x, i, x[i]);

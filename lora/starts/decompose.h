@@ -53,5 +53,7 @@ void orthonormalize(Vectors&);
 
 // Returns independent numbers of the standard normal distribution.
 double normal_at(Random, std::uint64_t index);
+// Returns independent numbers between -1 and 1, evenly distributed.
+double uniform_at(Random, std::uint64_t index);
 
 }  // namespace ft::lora

@@ -276,7 +276,7 @@ void initialize(const Parameter& p, LoraInit init, Random random, Tensor y, std:
     else if (is_a && init == LoraInit::gaussian)
       v = deviation * normal_at(family, index);
     else if (is_a || init == LoraInit::random_b)
-      v = bound * (2 * static_cast<double>(to_uniform(family.at(index)[0])) - 1);
+      v = bound * uniform_at(family, index);
     out[i] = static_cast<float>(v);
   }
 }

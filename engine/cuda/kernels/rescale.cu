@@ -78,15 +78,16 @@ struct Gathered {
 };
 
 // Columns j of `wide` belong to column (first + j) mod n of `narrow`.
-template <class T>
+template <class N, class W>
 struct Folded {
-  Rows<T> narrow, wide;
+  Rows<N> narrow;
+  Rows<W> wide;
   i64 n, first, cols;  // first < n
 };
 
 // Computes an element of the narrow tensor per thread: neighbours read neighbours.
 template <class T>
-__global__ void __launch_bounds__(256) fold(Folded<T> f, i64 elements) {
+__global__ void __launch_bounds__(256) fold(Folded<T, T> f, i64 elements) {
   for (i64 e = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; e < elements;
        e += static_cast<i64>(gridDim.x) * blockDim.x) {
     const i64 row = e / f.n, k = e % f.n;
@@ -100,17 +101,15 @@ __global__ void __launch_bounds__(256) fold(Folded<T> f, i64 elements) {
 // `column` counts all elements if the operand is one long row.
 template <class N, class W>
 struct Unfolded {
-  Rows<N> narrow;
-  Rows<W> wide;
-  i64 n, first, cols;  // first < n
+  Folded<N, W> f;
   __device__ void operator()(i64 row, i64 column, Pack pack) const {
     float v[kPack];
-    load(v, wide.at(row, column), pack);
+    load(v, f.wide.at(row, column), pack);
     for (int j = 0; j < pack.count; ++j) {
-      const i64 r = row + (column + j) / cols, c = (column + j) % cols;
-      v[j] += widened(*narrow.at(r, (first + c) % n));
+      const i64 r = row + (column + j) / f.cols, c = (column + j) % f.cols;
+      v[j] += widened(*f.narrow.at(r, (f.first + c) % f.n));
     }
-    store(wide.at(row, column), v, pack);
+    store(f.wide.at(row, column), v, pack);
   }
 };
 
@@ -266,7 +265,7 @@ void compute(const op::FoldColumns& op, const Queue& queue) {
   with_float(y.type, [&](auto t) {
     using T = decltype(t);
     launch("fold_columns", by_thread(queue, elements), fold<T>,
-           Folded<T>{Rows<T>(y), Rows<T>(x), y.cols, op.first % y.cols, x.cols}, elements);
+           Folded<T, T>{Rows<T>(y), Rows<T>(x), y.cols, op.first % y.cols, x.cols}, elements);
   });
 }
 
@@ -276,7 +275,7 @@ void compute(const op::FoldColumnsGrad& op, const Queue& queue) {
     using N = decltype(narrow);
     using W = decltype(wide);
     run_each_pack("fold_columns_grad", queue.stream, {dx},
-                  Unfolded<N, W>{Rows<N>(dy), Rows<W>(dx), dy.cols, op.first % dy.cols, dx.cols});
+                  Unfolded<N, W>{{Rows<N>(dy), Rows<W>(dx), dy.cols, op.first % dy.cols, dx.cols}});
   };
   with_float(dy.type,
              [&](auto narrow) { dx.type == dy.type ? unfold(narrow, narrow) : unfold(narrow, 0.0f); });

@@ -134,7 +134,6 @@ void Mlflow::begin(const RunHeader& header) {
   run_ = join_path(experiment_id_, run_id_);
   for (const char* part : {"tags", "artifacts"})
     refuse_links(folder_, join_path("mlruns", join_path(run_, part)));
-  make_folders(folder_);
   for (const char* part : {"metrics", "params"})
     make_empty_below(folder_, join_path("mlruns", join_path(run_, part)));
   write_meta(kRunning);
