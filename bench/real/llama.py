@@ -60,6 +60,16 @@ class Model:
         if lib.llama_set_adapters_lora(context, [self.adapters[file]], 1, [1.0]) != 0:
             raise SystemExit("llama_set_adapters_lora failed")
 
+    def begin(self, context, prompt):
+        """The tokens that are to be decoded first: the prompt, or the decoder's start once an encoder has read the prompt."""
+        if not lib.llama_model_has_encoder(self.model):
+            return prompt
+        held = new(token, len(prompt))
+        held[0:len(prompt)] = prompt
+        if lib.llama_encode(context, lib.llama_batch_get_one(held, len(prompt))) != 0:
+            raise SystemExit("llama_encode failed")
+        return [lib.llama_model_decoder_start_token(self.model)]
+
     def logits(self, context, ids):
         """Of the token after the last of `ids`."""
         held = new(token, len(ids))

@@ -38,6 +38,13 @@ def shape(model_type, architecture, **more):
             "hidden_act": "silu", **more}
 
 
+def t5(feed_forward, tied, factor):
+    return {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "vocab_size": 320, "d_model": 128, "d_kv": 32, "d_ff": 256,
+            "num_layers": 3, "num_decoder_layers": 3, "num_heads": 4, "relative_attention_num_buckets": 32, "relative_attention_max_distance": 128,
+            "feed_forward_proj": feed_forward, "tie_word_embeddings": tied, "layer_norm_epsilon": 1e-6, "initializer_factor": factor,
+            "pad_token_id": 0, "eos_token_id": END, "decoder_start_token_id": 0, "is_encoder_decoder": True}
+
+
 GEMMA = {"head_dim": 32, "query_pre_attn_scalar": 32, "sliding_window": 64, "hidden_activation": "gelu_pytorch_tanh",
          "hidden_act": "gelu_pytorch_tanh", "tie_word_embeddings": True}
 EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "decoder_sparse_step": 1, "mlp_only_layers": []}
@@ -84,6 +91,7 @@ MODELS = [
     shape("gemma4_text", "Gemma4ForCausalLM", **{**GEMMA4, "hidden_size_per_layer_input": 32}, num_kv_shared_layers=3, use_double_wide_mlp=True,
           vocab_size_per_layer_input=320),
     shape("gemma4_text", "Gemma4ForCausalLM", **GEMMA4, enable_moe_block=True, num_experts=8, top_k_experts=2, moe_intermediate_size=128),
+    t5("relu", tied=True, factor=3.0), t5("relu", tied=False, factor=2.0), t5("gated-gelu", tied=False, factor=1.0),
     shape("olmoe", "OlmoeForCausalLM", num_experts=8, num_experts_per_tok=2, num_key_value_heads=4, norm_topk_prob=False),
 ]
 
@@ -116,9 +124,10 @@ def init(ft, config):
 def theirs(file, prompts, adapter=None):
     model, answers = llama.Model(str(file)), []
     for prompt in prompts:
-        context, answer, tokens = model.context(), [], prompt
+        context, answer = model.context(), []
         if adapter:
             model.adapt(context, adapter)
+        tokens = model.begin(context, prompt)
         while len(answer) < NEW:
             logits = model.logits(context, tokens)
             logits[END] = -numpy.inf
@@ -133,7 +142,8 @@ def gaps(file, prompts, answers):
     """By how many standard deviations of llama.cpp's logits a token of the answers is below its best."""
     model, out = llama.Model(str(file)), []
     for prompt, answer in zip(prompts, answers):
-        context, tokens = model.context(), prompt
+        context = model.context()
+        tokens = model.begin(context, prompt)
         for token in answer:
             logits = model.logits(context, tokens)
             out.append(float((logits.max() - logits[token]) / logits.std()))
@@ -166,8 +176,9 @@ def check_adapters(ft, config, prompts):
     run(ft, "export", "--to", "gguf", "--from", "model", "--output", "model.gguf", "--dtype", "float32")
     before = generate(ft, "model", prompts)
     Path("train.jsonl").write_text("".join(json.dumps({"input_ids": p, "labels": p}) + "\n" for p in prompts))
+    lengths = ("max_source_length", "max_target_length") if config.get("is_encoder_decoder") else ("max_seq_length",)
     settings = {"model": {"model_name_or_path": "model"}, "lora": {"r": 4, "lora_alpha": 8},
-                "data": {"datasets": [{"path": "train.jsonl", "type": "tokenized"}], "max_seq_length": 64},
+                "data": {"datasets": [{"path": "train.jsonl", "type": "tokenized"}], **dict.fromkeys(lengths, 64)},
                 "training": {"output_dir": "out", "per_device_train_batch_size": 4, "max_steps": 3, "learning_rate": 0.3, "bf16": False},
                 "logging": {"progress": "none"}, "checkpointing": {"save_strategy": "no"}}
     for targets in ("all-linear", ATTENTION, OTHERS):
