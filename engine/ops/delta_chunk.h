@@ -6,7 +6,11 @@
 //
 // An Executor computes on small matrices: a CPU in vectors, a GPU with the threads of a block. Each member
 // function ends when all of its results are there.
-//   each(rows, columns, f): calls f(row, column) for all; rows(n, f): calls f(row);
+//   each(rows, columns, f): calls f(part, row, column) for all, `part` being as many columns as the executor
+//     computes at once: part.load(p), part.store(p, x), part.all(number), and part.before(x, n), which is x in
+//     the first n of these columns and zero in others;
+//   rows(n, f): calls f(row);
+//   transpose(y, x, rows, columns): y (columns, rows) = x^T;
 //   load(y, x, stride, rows, columns), store(y, stride, x, rows, columns): with conversion;
 //   dot(a, b, n), exp(x): used inside of f;
 //   decays(y, sum, n): y_ij = e^(sum_i - sum_j) for j <= i < n, anything above;
@@ -156,7 +160,10 @@ class DeltaHead {
     const i64 last = from + (to - from - 1) / kDeltaChunk * kDeltaChunk;
     for (i64 row = last; row >= from; row -= kDeltaChunk) {
       load_keys(row, to);
-      e_.each(rows_, h_.key_width, [&](i64 r, i64 c) { m_.dq(r, c) = m_.dk(r, c) = 0; });
+      e_.each(rows_, h_.key_width, [&](auto part, i64 r, i64 c) {
+        part.store(&m_.dq(r, c), part.all(0));
+        part.store(&m_.dk(r, c), part.all(0));
+      });
       for (i64 j = 0; j < group_; ++j) {
         if (row > from) read_state(part(m_.state, j), stored(x_.states, row / kDeltaChunk - 1, j));
         solve(row, j, row == from);
@@ -167,17 +174,24 @@ class DeltaHead {
   }
 
   FT_HD void read_state(DeltaMatrix y, const float* x) {
-    e_.each(h_.key_width, h_.value_width, [&](i64 r, i64 c) { y(r, c) = x[r * h_.value_width + c]; });
+    e_.load(y, x, h_.value_width, h_.key_width, h_.value_width);
   }
   FT_HD void write_state(float* y, DeltaMatrix x) {
-    e_.each(h_.key_width, h_.value_width, [&](i64 r, i64 c) { y[r * h_.value_width + c] = x(r, c); });
+    e_.store(y, h_.value_width, x, h_.key_width, h_.value_width);
+  }
+  // y *= factor(row), for rows of n columns.
+  FT_HD void scale(DeltaMatrix y, i64 rows, i64 n, const auto& factor) { scale(y, y, rows, n, factor); }
+  FT_HD void scale(DeltaMatrix y, DeltaMatrix x, i64 rows, i64 n, const auto& factor) {  // y = factor(row) x
+    e_.each(rows, n, [&](auto part, i64 r, i64 c) {
+      part.store(&y(r, c), part.all(factor(r)) * part.load(&x(r, c)));
+    });
   }
 
   // Loads and normalises queries and keys of the chunk that begins at `row`, and multiplies them.
   FT_HD void load_keys(i64 row, i64 to) {
     rows_ = to - row < kDeltaChunk ? to - row : kDeltaChunk;
     const i64 n = h_.key_width, column = head_ * n;
-    const float scale = 1 / math::sqrt(static_cast<float>(n));
+    const float unit = 1 / math::sqrt(static_cast<float>(n));
     const auto& m = m_;
     e_.load(m.q, at<const T>(x_.q, row, column), x_.q.stride, rows_, n);
     e_.load(m.k, at<const T>(x_.k, row, column), x_.k.stride, rows_, n);
@@ -185,11 +199,9 @@ class DeltaHead {
       m.q_rstd[r] = 1 / math::sqrt(e_.dot(m.q.row(r), m.q.row(r), n) + kEps);
       m.k_rstd[r] = 1 / math::sqrt(e_.dot(m.k.row(r), m.k.row(r), n) + kEps);
     });
-    e_.each(rows_, n, [&](i64 r, i64 c) {
-      m.q(r, c) *= m.q_rstd[r] * scale;
-      m.k(r, c) *= m.k_rstd[r];
-    });
-    e_.each(n, rows_, [&](i64 c, i64 r) { m.kt(c, r) = m.k(r, c); });
+    scale(m.q, rows_, n, [&](i64 r) { return m.q_rstd[r] * unit; });
+    scale(m.k, rows_, n, [&](i64 r) { return m.k_rstd[r]; });
+    e_.transpose(m.kt, m.k, rows_, n);
     e_.product(m.kk, rows_, rows_, plain(m.k), m.kt, n, false);
     e_.product(m.qk, rows_, rows_, plain(m.q), m.kt, n, false);
   }
@@ -209,14 +221,16 @@ class DeltaHead {
       m.rest[r] = e_.exp(m.sum[last] - m.sum[r]);
     });
     e_.decays(m.decay, m.sum, rows_);
-    e_.each(rows_, rows_, [&](i64 r, i64 c) {
-      const float decay = m.decay(r, c);
-      m.a(r, c) = c < r ? m.beta[r] * m.kk(r, c) * decay : 0;
-      m.p(r, c) = c <= r ? m.qk(r, c) * decay : 0;
+    e_.each(rows_, rows_, [&](auto part, i64 r, i64 c) {
+      const auto decay = part.load(&m.decay(r, c));
+      part.store(&m.a(r, c), part.before(part.all(m.beta[r]) * part.load(&m.kk(r, c)) * decay, r - c));
+      part.store(&m.p(r, c), part.before(part.load(&m.qk(r, c)) * decay, r - c + 1));
     });
     if (!zero) e_.product(m.read, rows_, n, plain(m.k), part(m.state, j), h_.key_width, false);
-    e_.each(rows_, n, [&](i64 r, i64 c) {
-      m.d(r, c) = m.beta[r] * (zero ? m.v(r, c) : m.v(r, c) - m.up[r] * m.read(r, c));
+    e_.each(rows_, n, [&](auto part, i64 r, i64 c) {
+      auto right = part.load(&m.v(r, c));
+      if (!zero) right = right - part.all(m.up[r]) * part.load(&m.read(r, c));
+      part.store(&m.d(r, c), part.all(m.beta[r]) * right);
     });
     e_.solve(m.a, m.d, rows_, n);
   }
@@ -226,7 +240,7 @@ class DeltaHead {
     const auto& m = m_;
     if (!zero) {
       e_.product(m.o, rows_, n, plain(m.q), part(m.state, j), h_.key_width, false);
-      e_.each(rows_, n, [&](i64 r, i64 c) { m.o(r, c) *= m.up[r]; });
+      scale(m.o, rows_, n, [&](i64 r) { return m.up[r]; });
     }
     e_.product(m.o, rows_, n, plain(m.p), m.d, rows_, !zero);
     e_.store(at<T>(x_.o, row, value_head(j) * n), x_.o.stride, m.o, rows_, n);
@@ -238,8 +252,8 @@ class DeltaHead {
     const auto& m = m_;
     const DeltaMatrix state = part(m.state, j);
     const float keep = m.up[rows_ - 1];
-    e_.each(rows_, n, [&](i64 r, i64 c) { m.read(r, c) = m.rest[r] * m.d(r, c); });
-    if (!zero) e_.each(h_.key_width, n, [&](i64 r, i64 c) { state(r, c) *= keep; });
+    scale(m.read, m.d, rows_, n, [&](i64 r) { return m.rest[r]; });
+    if (!zero) scale(state, h_.key_width, n, [&](i64) { return keep; });
     e_.product(state, h_.key_width, n, transposed(m.k), m.read, rows_, !zero);
   }
 
@@ -253,10 +267,12 @@ class DeltaHead {
     e_.product(m.dd, rows_, n, transposed(m.p), m.grad, rows_, false);
     if (!end) {
       e_.product(m.back, rows_, n, plain(m.k), dstate, h_.key_width, false);
-      e_.each(rows_, n, [&](i64 r, i64 c) { m.dd(r, c) += m.rest[r] * m.back(r, c); });
+      e_.each(rows_, n, [&](auto part, i64 r, i64 c) {
+        part.store(&m.dd(r, c), part.load(&m.dd(r, c)) + part.all(m.rest[r]) * part.load(&m.back(r, c)));
+      });
     }
     e_.solve_back(m.a, m.dd, rows_, n);  // the gradient of R
-    e_.each(n, rows_, [&](i64 c, i64 r) { m.dt(c, r) = m.d(r, c); });
+    e_.transpose(m.dt, m.d, rows_, n);
     e_.product(m.dp, rows_, rows_, plain(m.grad), m.dt, n, false);
     e_.product(m.da, rows_, rows_, plain(m.dd), m.dt, n, false);
     inside(row, j, zero);
@@ -265,30 +281,37 @@ class DeltaHead {
       float sum = 0;
       for (i64 r = rows_ - 1; r >= 0; --r) *at<float>(x_.dg, row + r, head) = sum += m.dsum[r];
     });
-    e_.each(rows_, n, [&](i64 r, i64 c) { m.dr(r, c) = m.beta[r] * m.dd(r, c); });
+    scale(m.dr, m.dd, rows_, n, [&](i64 r) { return m.beta[r]; });
     e_.store(at<T>(x_.dv, row, head * n), x_.dv.stride, m.dr, rows_, n);
   }
 
   // Adds the gradients of queries and keys through p and a, which become the gradients of q k^T and k k^T.
-  // Begins dsum and dbeta.
+  // Begins dsum and dbeta. Uses m.p.
   FT_HD void inside(i64 row, i64 j, bool zero) {
     const i64 n = h_.value_width;
     const auto& m = m_;
-    e_.each(rows_, rows_, [&](i64 r, i64 c) {
-      const bool below = c < r;
-      const float dp = c <= r ? m.dp(r, c) * m.decay(r, c) : 0, da = below ? -m.da(r, c) * m.decay(r, c) : 0;
-      m.dp(r, c) = dp;
-      m.da(r, c) = da;
-      m.pull(r, c) = below ? dp * m.qk(r, c) + da * m.beta[r] * m.kk(r, c) : 0;
+    e_.each(rows_, rows_, [&](auto part, i64 r, i64 c) {
+      const auto decay = part.load(&m.decay(r, c));
+      const auto dp = part.before(part.load(&m.dp(r, c)) * decay, r - c + 1);
+      const auto da = part.before(part.all(0) - part.load(&m.da(r, c)) * decay, r - c);
+      const auto through_p = dp * part.load(&m.qk(r, c));
+      const auto through_a = da * part.all(m.beta[r]) * part.load(&m.kk(r, c));
+      part.store(&m.dp(r, c), dp);
+      part.store(&m.da(r, c), da);
+      part.store(&m.pull(r, c), part.before(through_p + through_a, r - c));
+    });
+    e_.transpose(m.p, m.pull, rows_, rows_);
+    e_.each(1, rows_, [&](auto part, i64, i64 r) {
+      auto sum = part.all(0);
+      for (i64 c = 0; c < rows_; ++c) sum = sum + (part.load(&m.p(c, r)) - part.load(&m.pull(c, r)));
+      part.store(&m.dsum[r], sum);
     });
     e_.rows(rows_, [&](i64 r) {
-      float sum = 0, dbeta = e_.dot(m.da.row(r), m.kk.row(r), r) + e_.dot(m.dd.row(r), m.v.row(r), n);
-      for (i64 c = 0; c < rows_; ++c) sum += m.pull(r, c) - m.pull(c, r);
+      float dbeta = e_.dot(m.da.row(r), m.kk.row(r), r) + e_.dot(m.dd.row(r), m.v.row(r), n);
       if (!zero) dbeta -= m.up[r] * e_.dot(m.dd.row(r), m.read.row(r), n);
-      m.dsum[r] = sum;
       *at<float>(x_.dbeta, row + r, value_head(j)) = dbeta;
     });
-    e_.each(rows_, rows_, [&](i64 r, i64 c) { m.da(r, c) *= m.beta[r]; });
+    scale(m.da, rows_, rows_, [&](i64 r) { return m.beta[r]; });
     const i64 k = h_.key_width;
     e_.product(m.dq, rows_, k, plain(m.dp), m.k, rows_, true);
     e_.product(m.dk, rows_, k, transposed(m.dp), m.q, rows_, true);
@@ -304,7 +327,7 @@ class DeltaHead {
     const DeltaMatrix state = part(m.state, j), dstate = part(m.dstate, j);
     if (!end) {
       const float keep = m.up[last];
-      e_.each(rows_, n, [&](i64 r, i64 c) { m.read(r, c) = m.rest[r] * m.d(r, c); });
+      scale(m.read, m.d, rows_, n, [&](i64 r) { return m.rest[r]; });
       add_turned(m.dk, m.read, dstate, m.k, -1);
       e_.rows(k, [&](i64 r) { m.dots[r] = zero ? 0 : e_.dot(state.row(r), dstate.row(r), n); });
       e_.rows(1, [&](i64) {
@@ -314,13 +337,11 @@ class DeltaHead {
         for (i64 r = 0; r < rows_; ++r) sum += m.pulls[r];
         m.dsum[last] += sum;
       });
-      e_.each(k, n, [&](i64 r, i64 c) { dstate(r, c) *= keep; });
+      scale(dstate, k, n, [&](i64) { return keep; });
     }
     if (zero) return;
-    e_.each(rows_, n, [&](i64 r, i64 c) {
-      m.grad(r, c) *= m.up[r];
-      m.dr(r, c) = -m.beta[r] * m.up[r] * m.dd(r, c);
-    });
+    scale(m.grad, rows_, n, [&](i64 r) { return m.up[r]; });
+    scale(m.dr, m.dd, rows_, n, [&](i64 r) { return -m.beta[r] * m.up[r]; });
     add_turned(m.dq, m.grad, state, m.q, 1);
     add_turned(m.dk, m.dr, state, m.k, 1);
     e_.product(dstate, k, n, transposed(m.q), m.grad, rows_, !end);
@@ -331,9 +352,11 @@ class DeltaHead {
   FT_HD void add_turned(DeltaMatrix y, DeltaMatrix x, DeltaMatrix state, DeltaMatrix with, float sign) {
     const i64 n = h_.value_width, k = h_.key_width;
     const auto& m = m_;
-    e_.each(n, k, [&](i64 c, i64 r) { m.turned(c, r) = state(r, c); });
+    e_.transpose(m.turned, state, k, n);
     e_.product(m.t, rows_, k, plain(x), m.turned, n, false);
-    e_.each(rows_, k, [&](i64 r, i64 c) { y(r, c) += m.t(r, c); });
+    e_.each(rows_, k, [&](auto part, i64 r, i64 c) {
+      part.store(&y(r, c), part.load(&y(r, c)) + part.load(&m.t(r, c)));
+    });
     e_.rows(rows_, [&](i64 r) {
       m.pulls[r] = e_.dot(with.row(r), m.t.row(r), k);
       m.dsum[r] += sign * m.pulls[r];
@@ -343,15 +366,18 @@ class DeltaHead {
   // Stores the gradients of queries and keys before their normalisation.
   FT_HD void store_keys(i64 row) {
     const i64 n = h_.key_width, column = head_ * n;
-    const float scale = 1 / math::sqrt(static_cast<float>(n));
+    const float unit = 1 / math::sqrt(static_cast<float>(n));
     const auto& m = m_;
     e_.rows(rows_, [&](i64 r) {
-      m.pulls[r] = e_.dot(m.q.row(r), m.dq.row(r), n) / scale;
+      m.pulls[r] = e_.dot(m.q.row(r), m.dq.row(r), n) / unit;
       m.dsum[r] = e_.dot(m.k.row(r), m.dk.row(r), n);
     });
-    e_.each(rows_, n, [&](i64 r, i64 c) {
-      m.dq(r, c) = m.q_rstd[r] * (scale * m.dq(r, c) - m.q(r, c) * m.pulls[r]);
-      m.dk(r, c) = m.k_rstd[r] * (m.dk(r, c) - m.k(r, c) * m.dsum[r]);
+    e_.each(rows_, n, [&](auto part, i64 r, i64 c) {
+      const auto scaled = part.all(unit) * part.load(&m.dq(r, c));
+      const auto dq = scaled - part.load(&m.q(r, c)) * part.all(m.pulls[r]);
+      const auto dk = part.load(&m.dk(r, c)) - part.load(&m.k(r, c)) * part.all(m.dsum[r]);
+      part.store(&m.dq(r, c), part.all(m.q_rstd[r]) * dq);
+      part.store(&m.dk(r, c), part.all(m.k_rstd[r]) * dk);
     });
     e_.store(at<T>(x_.dq, row, column), x_.dq.stride, m.dq, rows_, n);
     e_.store(at<T>(x_.dk, row, column), x_.dk.stride, m.dk, rows_, n);

@@ -2,6 +2,7 @@
 // key head, with some of the sequences.
 #include "engine/cpu/kernels/leaf_functions.h"
 #include "engine/cpu/kernels/loops.h"
+#include "engine/cpu/kernels/words.h"
 #include "engine/ops/delta_chunk.h"
 
 namespace ft::cpu::FT_TARGET {
@@ -52,10 +53,23 @@ void solve_columns(const DeltaMatrix& a, float* x, i64 ld, i64 m, bool back) {
   }
 }
 
+// Columns of a row in one vector: Whole or Part of it.
+template <class Lanes>
+struct Columns : Lanes {
+  static Vec all(float x) { return splat(x); }
+  static Vec before(Vec x, i64 n) {
+    static constexpr float kNumbers[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    return select(less(FT_TARGET::load(kNumbers), splat(static_cast<float>(n))), x, zero());
+  }
+};
+
 struct Vectors {
   void each(i64 rows, i64 columns, const auto& f) const {
     for (i64 r = 0; r < rows; ++r)
-      for (i64 c = 0; c < columns; ++c) f(r, c);
+      each_vector(columns, [&](auto lanes, i64 c) { f(Columns<decltype(lanes)>{lanes}, r, c); });
+  }
+  void transpose(const DeltaMatrix& y, const DeltaMatrix& x, i64 rows, i64 columns) const {
+    FT_TARGET::transpose(reinterpret_cast<Word*>(y.data), y.ld, x.data, x.ld, rows, columns);
   }
   void rows(i64 n, const auto& f) const {
     for (i64 r = 0; r < n; ++r) f(r);

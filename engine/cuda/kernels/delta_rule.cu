@@ -9,10 +9,21 @@ namespace {
 
 constexpr int kThreads = 256;
 
+// The column of a thread.
+struct Column {
+  __device__ float load(const float* p) const { return *p; }
+  __device__ void store(float* p, float x) const { *p = x; }
+  __device__ float all(float x) const { return x; }
+  __device__ float before(float x, i64 n) const { return n > 0 ? x : 0; }
+};
+
 struct Block {
   __device__ void each(i64 rows, i64 columns, const auto& f) const {
-    for (i64 i = threadIdx.x; i < rows * columns; i += kThreads) f(i / columns, i % columns);
+    for (i64 i = threadIdx.x; i < rows * columns; i += kThreads) f(Column{}, i / columns, i % columns);
     __syncthreads();
+  }
+  __device__ void transpose(const DeltaMatrix& y, const DeltaMatrix& x, i64 rows, i64 columns) const {
+    each(columns, rows, [&](auto, i64 c, i64 r) { y(c, r) = x(r, c); });
   }
   __device__ void rows(i64 n, const auto& f) const {
     for (i64 r = threadIdx.x; r < n; r += kThreads) f(r);
@@ -20,11 +31,11 @@ struct Block {
   }
   template <class T>
   __device__ void load(const DeltaMatrix& y, const T* x, i64 stride, i64 rows, i64 columns) const {
-    each(rows, columns, [&](i64 r, i64 c) { y(r, c) = widened(x[r * stride + c]); });
+    each(rows, columns, [&](auto, i64 r, i64 c) { y(r, c) = widened(x[r * stride + c]); });
   }
   template <class T>
   __device__ void store(T* y, i64 stride, const DeltaMatrix& x, i64 rows, i64 columns) const {
-    each(rows, columns, [&](i64 r, i64 c) { round_to(y[r * stride + c], x(r, c)); });
+    each(rows, columns, [&](auto, i64 r, i64 c) { round_to(y[r * stride + c], x(r, c)); });
   }
   __device__ float dot(const float* a, const float* b, i64 n) const {
     float sum = 0;
@@ -33,7 +44,7 @@ struct Block {
   }
   __device__ float exp(float x) const { return expf(x); }
   __device__ void decays(const DeltaMatrix& y, const float* sum, i64 n) const {
-    each(n, n, [&](i64 r, i64 c) { y(r, c) = expf(c <= r ? sum[r] - sum[c] : 0); });
+    each(n, n, [&](auto, i64 r, i64 c) { y(r, c) = expf(c <= r ? sum[r] - sum[c] : 0); });
   }
   // A thread computes four rows and four columns at a time.
   __device__ void product(const DeltaMatrix& y, i64 m, i64 n, const DeltaLeft& a, const DeltaMatrix& b,
