@@ -6,9 +6,9 @@
 //
 // An Executor computes on small matrices: a CPU in vectors, a GPU with the threads of a block. Each member
 // function ends when all of its results are there.
-//   each(rows, columns, f): calls f(part, row, column) for all, `part` being as many columns as the executor
-//     computes at once: part.load(p), part.store(p, x), part.all(number), and part.before(x, n), which is x in
-//     the first n of these columns and zero in others;
+//   each(rows, columns, f): calls f(part, row, column) for all; a part is as many columns as the executor
+//     computes at once, with load(p), store(p, x), all(number), and before(x, n), which is x in the first n
+//     of these columns and zero in others;
 //   rows(n, f): calls f(row);
 //   transpose(y, x, rows, columns): y (columns, rows) = x^T;
 //   load(y, x, stride, rows, columns), store(y, stride, x, rows, columns): with conversion;
