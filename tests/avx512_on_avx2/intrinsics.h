@@ -257,6 +257,12 @@ inline float _mm512_reduce_max_ps(__m512 a) {
 // Bits.
 inline __m512i _mm512_and_si512(__m512i a, __m512i b) { return a & b; }
 inline __m512i _mm512_or_si512(__m512i a, __m512i b) { return a | b; }
+inline __mmask32 _mm512_testn_epi16_mask(__m512i a, __m512i b) {
+  const ShortWords x(a & b);
+  __mmask32 m = 0;
+  for (int i = 0; i < x.kCount; ++i) m |= static_cast<__mmask32>(x.at[i] == 0) << i;
+  return m;
+}
 inline __m512i _mm512_add_epi32(__m512i a, __m512i b) {
   return words([](auto x, auto y) { return _mm256_add_epi32(x, y); }, a, b);
 }
@@ -306,6 +312,13 @@ inline __m512i _mm512_permutexvar_epi16(__m512i which, __m512i a) {
   for (auto& lane : n.at) lane = x.at[lane & 31];
   return n.vector();
 }
+inline __m512i _mm512_mask_permutexvar_epi16(__m512i other, __mmask32 m, __m512i which, __m512i a) {
+  ShortWords x(other);
+  const ShortWords moved(_mm512_permutexvar_epi16(which, a));
+  for (int i = 0; i < x.kCount; ++i)
+    if (m >> i & 1) x.at[i] = moved.at[i];
+  return x.vector();
+}
 inline __m512i _mm512_permutex2var_epi16(__m512i a, __m512i which, __m512i b) {
   ShortWords n(which);
   const ShortWords x(a), y(b);
@@ -340,6 +353,9 @@ inline __m128i _mm512_cvtepi32_epi8(__m512i a) {
 }
 inline __m512i _mm512_cvtepi8_epi32(__m128i a) {
   return joined<__m512i>(_mm256_cvtepi8_epi32(a), _mm256_cvtepi8_epi32(_mm_srli_si128(a, 8)));
+}
+inline __m512i _mm512_cvtepi8_epi16(__m256i a) {
+  return joined<__m512i>(_mm256_cvtepi8_epi16(halves(a).at[0]), _mm256_cvtepi8_epi16(halves(a).at[1]));
 }
 inline __m512i _mm512_cvtepu8_epi16(__m256i a) {
   return joined<__m512i>(_mm256_cvtepu8_epi16(halves(a).at[0]), _mm256_cvtepu8_epi16(halves(a).at[1]));

@@ -24,7 +24,11 @@ inline void arrange(Word* to, const Word* x, i64 count, const FourBitOperand&) {
       __builtin_memcpy(to + i, x + i, kRun * sizeof(Word));
 }
 template <class T>
-inline void arrange(Word* to, const Word* x, i64 count, const auto&) {
+inline void arrange(Word* to, const Word* x, i64 count, const Fp8Operand&) {
+  __builtin_memcpy(to, x, static_cast<std::size_t>(count / kPack<T>) * sizeof(Word));
+}
+template <class T>
+inline void arrange(Word* to, const Word* x, i64 count, const Int8Operand&) {
   if constexpr (kPack<T> == 2)
     for (i64 i = 0; i < count / kPack<T>; i += kLanes) pair_halves(T{}, to + i, x + i);
   else
@@ -53,6 +57,14 @@ template <class T, int Rows>
 }
 inline Vec load_values(const std::int8_t* codes) { return load_signed(codes); }
 inline Vec load_values(const std::uint8_t* codes) { return load_e4m3(codes); }  // in the bias of f16
+template <class T>
+inline WordVec load_value_pairs(T type, const std::int8_t* codes) {
+  return pair_halves(type, load_values(codes), load_values(codes + kLanes));
+}
+template <class T>
+inline WordVec load_value_pairs(T type, const std::uint8_t* codes) {
+  return load_e4m3_pairs(type, codes);
+}
 template <class T, int Rows>
 [[gnu::always_inline]] inline void add_run(Vec (&acc)[Rows], const Word* x, const auto&, const auto* codes,
                                            float scale) {
@@ -62,8 +74,7 @@ template <class T, int Rows>
 #pragma GCC unroll 8
   for (i64 i = 0; i < kRun; i += kLanes * kPack<T>)
     if constexpr (kPack<T> == 2)
-      add_words<T>(sums, x + i / 2,
-                   pair_halves(T{}, load_values(codes + i), load_values(codes + i + kLanes)));
+      add_words<T>(sums, x + i / 2, load_value_pairs(T{}, codes + i));
     else
       add_words<T>(sums, x + i, as_words(load_values(codes + i)));
 #pragma GCC unroll 4

@@ -233,6 +233,18 @@ template <class T>
 inline WordVec pair_halves(T, Vec lo, Vec hi) {
   return {_mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(lo.v), 16), _mm512_castps_si512(hi.v))};
 }
+// Values of 2 * kLanes codes of e4m3 other than NaN, in the bias of f16 (fp8.h), as pairs of neighbours. The
+// exponent becomes bf16's by an addition; codes of subnormal numbers are looked up.
+inline WordVec load_e4m3_pairs(bf16, const std::uint8_t* p) {
+  const auto in_both = [](int half) { return _mm512_set1_epi32(half << 16 | half); };
+  constexpr std::uint16_t kSubnormal[32] = {0, 0x3700, 0x3780, 0x37c0, 0x3800, 0x3820, 0x3840, 0x3860};
+  const __m512i codes = _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  const __m512i fields = _mm512_and_si512(_mm512_slli_epi32(codes, 4), in_both(0x07f0));
+  const __m512i size = _mm512_mask_permutexvar_epi16(_mm512_add_epi32(fields, in_both(0x3800)),
+                                                     _mm512_testn_epi16_mask(codes, in_both(0x78)), codes,
+                                                     _mm512_loadu_si512(kSubnormal));
+  return {_mm512_or_si512(size, _mm512_and_si512(codes, in_both(0x8000)))};
+}
 template <class T>
 inline Vec dot_pairs(T, Vec c, WordVec a, WordVec b) {
   return {dot(T{}, c.v, a.v, b.v)};
