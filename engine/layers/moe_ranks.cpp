@@ -1,9 +1,9 @@
 // Experts on several ranks: each rank has a part of every expert's width, or complete experts.
 //
-// Ranks that have parts route the same rows in the same way, and each computes partial sums of the results and
-// of the input's gradient. These are added up once for the layer. The gradients of the experts' weights, and
-// of the shared expert's, are added up before the routers use them; a router's part of the input's gradient is
-// then complete on every rank, and only the first one adds it.
+// Ranks that have parts route the same rows in the same way, and each computes partial sums of the results
+// and of the input's gradient. These are added up once for the layer. The gradients of the experts' weights,
+// and of the shared expert's, are added up before the routers use them; a router's part of the input's
+// gradient is then complete on every rank, and only the first one adds it.
 #include "engine/layers/moe.h"
 #include "engine/parallel/row_shards.h"
 
