@@ -23,7 +23,7 @@ struct DeltaNet {
   std::size_t layer = 0;  // number in a KvCache
 
   struct Saved {
-    // Where ranks share the rows, mixed, beta and decay have all rows and this rank's heads (HeadPart).
+    // If ranks share the rows, mixed, beta and decay have all rows, with this rank's heads (HeadPart).
     Tensor mixed;        // (rows, 2 K k + V v) input of the convolution
     Tensor gate;         // (rows, V v)
     Tensor beta, decay;  // (rows, V)
@@ -61,7 +61,7 @@ struct DeltaNet {
     DeltaHeads of(const DeltaHeads& h) const {
       return {h.keys / count, h.values / count, h.key_width, h.value_width};
     }
-    // This part's numbers, of which there is one for each value head.
+    // Returns this part of a tensor with a number for each value head.
     Tensor of(const Tensor& t) const {
       return t ? t.elements(t.numel() / count * number, t.numel() / count) : t;
     }
