@@ -31,6 +31,13 @@ class ExpertLora final : public Adapter {
     all_.down(expert_).backward(c, dx, du, x);
   }
   std::optional<DownMatrix> down_matrix(const Ctx&) const override { return all_.down(expert_); }
+  // Gate and up, which B has side by side, are cut one by one.
+  void cut(Cut how, TensorRank t, const Parts&) override {
+    if (how == Cut::rows) return;
+    const std::int64_t before = first_ / rows_;
+    rows_ = t.count_of(rows_);
+    first_ = before * rows_;
+  }
   void visit_down(Visitor&) override {}  // the adapter of all experts has the parameters
   void visit_up(Visitor&) override {}
 
@@ -139,12 +146,19 @@ void ExpertsLora::finish(Ctx& c) {
 
 void ExpertsLora::share(TensorRank t) {
   const std::int64_t own = t.count_of(experts_), first = t.first_of(experts_), columns = b.shape[1];
-  cut(a, 0, t);
+  ft::cut(a, 0, t);
   keep_portion(b, {b.shape, experts_, {{first, own}}});
   b.shape.dims[1] = columns / experts_ * own;
   a.dealt = b.dealt = true;
   first_ = first;
   experts_ = own;
+}
+
+void ExpertsLora::cut(Cut how, TensorRank t) {
+  const bool columns = how == Cut::columns;
+  const std::int64_t half = out() / 2;
+  ft::cut(columns ? b : a, columns ? 0 : 1, t, columns ? Parts{half, half} : Parts{});
+  (columns ? a : b).summed = true;
 }
 
 void ExpertsLora::visit(Visitor& v) {

@@ -21,6 +21,7 @@ class ExpertsLora final : public ExpertsAdapter {
   void finish(Ctx&) override;
   void visit(Visitor&) override;
   void share(TensorRank) override;
+  void cut(Cut, TensorRank) override;
 
   std::int64_t experts() const { return experts_; }
   std::int64_t rank() const { return rank_; }

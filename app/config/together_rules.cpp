@@ -222,6 +222,10 @@ constexpr Clash kClashes[] = {
      "set it to true or auto"},
 
     // Expert parallelism
+    {kExperts, kTensor,
+     "distributed.expert_parallel_size: ranks have either complete experts or, with "
+     "distributed.tensor_parallel_size above 1, parts of all of them",
+     "leave one of the two out"},
     {kExperts, kNotSft,
      "objective.type: {objective.type} is not computed with distributed.expert_parallel_size above 1, only "
      "sft is",

@@ -267,8 +267,8 @@ void Moe::add_shared(Ctx& c, Tensor y, const Saved& s) const {
   c.ops.run(op::Add{y, scaled});
 }
 
-Moe::Saved Moe::forward(Ctx& c, Tensor y, Tensor x, Tensor residual, const RouterStatistics* routers,
-                        Keep keep, Tensor routed) const {
+Moe::Saved Moe::forward_own(Ctx& c, Tensor y, Tensor x, Tensor residual, const RouterStatistics* routers,
+                            Keep keep, Tensor routed) const {
   const std::int64_t mark = c.saved.mark();
   Saved s = widen(c, x, routed, routers, keep);
   if (shared) {
@@ -390,64 +390,33 @@ void Moe::shared_back(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& s) co
   c.ops.enter(shared->gate->name);
   c.ops.run(op::ScaleRowsGrad{
       .dx = dz, .dw = dw, .dy = dy, .x = s.shared_y, .w = s.shared_logits, .sigmoid = true});
+  add_up_parts(c, dw);
   c.ops.run(op::Cast{.y = dlogits, .x = dw.view({dy.rows(), 1})});
   shared->mlp.backward(c, own, dz, x, s.shared);
   if (dx) c.ops.run(op::Add{dx, own});
-  Sum sum(c.ops, dx, dx);
+  const Tensor through = only_once(c, dx);
+  Sum sum(c.ops, through, through);
   shared->gate->backward(c, sum, dlogits, x, s.shared_u);
   sum.run();
 }
 
-void Moe::backward(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& saved,
-                   const RouterStatistics* routers, const OwnInput& routed) const {
+void Moe::backward_own(Ctx& c, Tensor dx, Tensor dy, Tensor x, const Saved& saved,
+                       const RouterStatistics* routers, const OwnInput& routed) const {
   Scope forget(c.saved), scratch(c.scratch);
   Saved again;
   if (!saved.kept)
     during(c.ops.phases(), Phase::recompute,
-           [&] { again = forward(c, {}, x, {}, routers, Keep::all, routed.x); });
+           [&] { again = forward_own(c, {}, x, {}, routers, Keep::all, routed.x); });
   const Saved& s = saved.kept ? saved : again;
   const Tensor dw = c.scratch.take({s.routed.rows.room(), 1}, DType::f32).slice(0, s.routed.rows.rows());
   down_back(c, dw, dy, s);
+  add_up_parts(c, dw);
   wide_back(c, dx, x, s);
   if (routed.x)
     route_back(c, routed.dx, dw, routed.x, s.routed);
   else
-    route_back(c, dx, dw, x, s.routed);
+    route_back(c, only_once(c, dx), dw, x, s.routed);
   if (shared) shared_back(c, dx, dy, x, s);
-}
-
-void Moe::cut(TensorRank) const {
-  refuse_cut(str("ranks cannot share the experts of ", name, " yet; leave it out"));
-}
-
-void Moe::share(TensorRank t) {
-  if (t.size == 1) return;
-  const std::int64_t count = std::ssize(experts);
-  if (count % t.size != 0) {
-    std::string sizes;
-    for (std::int64_t n = 1; n <= count; ++n)
-      if (count % n == 0) sizes += str(sizes.empty() ? "" : ", ", n);
-    throw UserError(Exit::config, str("distributed.expert_parallel_size: ", t.size,
-                                      " ranks cannot have equal numbers of the ", count,
-                                      " experts; sizes that would do: ", sizes));
-  }
-  first_ = t.first_of(count);
-  own_ = t.count_of(count);
-  for (std::int64_t e = 0; e < count; ++e) {
-    EachParameter each([&](Parameter& p) {
-      p.dealt = true;
-      if (first_ <= e && e < first_ + own_) return;
-      keep_portion(p, {p.shape, p.shape.numel()});
-      p.shape.dims[0] = 0;
-    });
-    for (Linear* l : experts[static_cast<std::size_t>(e)].linears()) l->visit(each);
-  }
-  if (stacks) {
-    stacks->gate_up.share(t);
-    stacks->down.share(t);
-  }
-  for (const auto* adapter : {&gate_up_adapter, &down_adapter})
-    if (*adapter) (*adapter)->share(t);
 }
 
 void Moe::take_apart(ParameterStore& store, std::vector<Parameter*>& parameters) {

@@ -67,6 +67,8 @@ class ExpertsAdapter {
   virtual void visit(Visitor&) = 0;
   // Keeps only the part for the rank's experts.
   virtual void share(TensorRank) = 0;
+  // Keeps only the part for the rank's part of every expert's Linears, as Adapter::cut does.
+  virtual void cut(Cut, TensorRank) = 0;
 };
 
 struct Moe {
@@ -128,8 +130,9 @@ struct Moe {
   void backward(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&, const RouterStatistics* routers,
                 const OwnInput& routed = {}) const;
   void visit(Visitor&);
-  // Throws UserError (config): the experts' matrices are not split.
-  [[noreturn]] void cut(TensorRank) const;
+  // Keeps only the rank's part of the width of every expert. Throws UserError (config) for stacks, and for
+  // routers with scales.
+  void cut(TensorRank);
   // Splits the experts among ranks that all have them: keeps only this rank's experts. Other ranks then know
   // nothing of them except their names. Throws UserError (config) if the number of experts does not divide
   // evenly.
@@ -144,6 +147,7 @@ struct Moe {
   enum class Pass : std::uint8_t { forth, back };
   static constexpr int kWithTheLayer = -1;
   std::int64_t first_ = 0, own_ = 0;  // range of this rank's experts; own_ 0: all
+  bool parts_ = false;                // this rank has a part of every expert's width
   // (own experts, parts) units of single experts, or kWithTheLayer; empty: none has its own
   std::vector<int> units_;
   struct Results {
@@ -151,6 +155,15 @@ struct Moe {
     // (K, C), results for this rank's tokens; if rows may be dropped, a row of zeros follows for them
     Tensor all;
   };
+  // Forward and backward of this rank's experts, or of its parts of experts, whose results are partial sums.
+  Saved forward_own(Ctx&, Tensor y, Tensor x, Tensor residual, const RouterStatistics* routers, Keep,
+                    Tensor routed) const;
+  void backward_own(Ctx&, Tensor dx, Tensor dy, Tensor x, const Saved&, const RouterStatistics* routers,
+                    const OwnInput& routed) const;
+  // x becomes its sum over the ranks that have parts of the experts.
+  void add_up_parts(Ctx&, Tensor x) const;
+  // Returns dx, of which ranks have parts, on the rank that adds complete values to it; empty on the others.
+  Tensor only_once(const Ctx&, Tensor dx) const;
   std::int64_t inner() const { return experts.front().down_proj.in; }
   Tensor act(Ctx&, const Saved&) const;  // (M, F) in c.scratch: the activation, without the rows' weights
   // down_e's bias times the rows' weights: adds it to the results, or its gradients.

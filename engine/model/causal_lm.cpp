@@ -53,6 +53,12 @@ void CausalLm::add_units(ParameterStore& store) {
 
 void CausalLm::cut_all(TensorRank t) {
   if (per_layer_) refuse_cut("ranks cannot share inputs that each layer has of its own yet; leave it out");
+  if (balance_.coefficient != 0 && t.shards_rows)
+    throw UserError(
+        Exit::config,
+        "distributed.partition_activations: it fills up a micro-batch with tokens that the loss of "
+        "uneven experts would count; set output_router_logits to false in config.json, or leave it "
+        "out");
   for (DecoderBlock& b : blocks_) b.cut(t);
   vocabulary_.cut(t);
   heads_ /= t.size;

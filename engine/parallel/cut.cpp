@@ -40,13 +40,17 @@ void refuse_cut(const std::string& why) {
   throw UserError(Exit::config, "distributed.tensor_parallel_size: " + why);
 }
 
+std::string divisors(std::int64_t n) {
+  std::string all;
+  for (std::int64_t d = 1; d <= n; ++d)
+    if (n % d == 0) all += str(all.empty() ? "" : ", ", d);
+  return all;
+}
+
 void require_heads(std::int64_t heads, const char* called, TensorRank t) {
   if (heads % t.size == 0) return;
-  std::string would;
-  for (std::int64_t n = 1; n <= heads; ++n)
-    if (heads % n == 0) would += str(would.empty() ? "" : ", ", n);
   refuse_cut(str(t.size, " ranks cannot share ", heads, " heads (", called,
-                 ") evenly; sizes that would do: ", would));
+                 ") evenly; sizes that would do: ", divisors(heads)));
 }
 
 // Rounds partial sums of narrower types once: communicators add up only dense f32.

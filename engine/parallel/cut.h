@@ -46,6 +46,8 @@ void keep_portion(Parameter&, const Portion&);
 
 // Throws UserError (config): ranks cannot split a layer, and why.
 [[noreturn]] void refuse_cut(const std::string& why);
+// Lists the numbers that divide n, for messages: "1, 2, 4".
+std::string divisors(std::int64_t n);
 // Throws UserError (config) unless `heads` divide evenly among the ranks; the message lists sizes that would
 // do. called: name of the setting in the model's configuration.
 void require_heads(std::int64_t heads, const char* called, TensorRank);

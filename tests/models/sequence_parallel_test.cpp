@@ -118,7 +118,10 @@ class SequenceParallel : public testing::TestWithParam<Kind> {
     lora::LoraConfig config;
     config.r = 3;
     config.lora_dropout = 0.25;
-    lora::attach(*made.model, config, DType::f32, {});
+    lora::Origin origin;
+    origin.head = made.info.head;
+    if (std::string(GetParam().golden).starts_with("qwen35")) config.target_modules = "all-linear";
+    lora::attach(*made.model, config, DType::f32, origin);
     return made;
   }
 
@@ -257,8 +260,20 @@ void SequenceParallel::expect_sent_of_t5(const Json& config) const {
   }
 }
 
+bool is_linear(const Json& config, std::int64_t layer) {
+  return config.contains("layer_types") && config["layer_types"][std::size_t(layer)] == "linear_attention";
+}
+// Values of a row that the ranks exchange around a gated delta net.
+std::int64_t columns_of_net(const Json& config) {
+  const auto at = [&](const char* key) { return config.at(key).get<std::int64_t>(); };
+  const std::int64_t values = at("linear_num_value_heads");
+  return 2 * at("linear_num_key_heads") * at("linear_key_head_dim") +
+         2 * values * at("linear_value_head_dim") + 2 * values;
+}
+
 // In a forward pass, a layer sends N / S (S - 1) / S (2 H + 2 K) D values, where K is max(key/value heads,
-// S); in a ring, N / S (S - 1) 2 KV D.
+// S); in a ring, N / S (S - 1) 2 KV D. One with a gated delta net sends N / S (S - 1) / S (2 K k + 2 V v + 2
+// V) either way.
 TEST_P(SequenceParallel, SendsTheBytesOfTheFormula) {
   const Json config = read_json(folder_ / "config.json");
   if (sources()) return expect_sent_of_t5(config);
@@ -271,34 +286,46 @@ TEST_P(SequenceParallel, SendsTheBytesOfTheFormula) {
         config.at("qk_nope_head_dim").get<std::int64_t>() + config.at("qk_rope_head_dim").get<std::int64_t>(),
         config.at("v_head_dim").get<std::int64_t>());
   const Json own = config.value("per_layer_config", Json::object());
-  std::int64_t columns = 0;  // of a head, in all layers
+  std::int64_t columns = 0, nets = 0;  // of a head, in all layers with attention; layers with delta nets
   for (std::int64_t i = 0; i < layers; ++i)
-    columns += own.value(std::to_string(i), Json::object()).value("head_dim", width);
+    if (is_linear(config, i))
+      ++nets;
+    else
+      columns += own.value(std::to_string(i), Json::object()).value("head_dim", width);
   for (const int n : GetParam().sizes) {
     const RowShare share{0, n, GetParam().by};
     const std::int64_t rows = share.rows_of(16), all = 2 * heads + 2 * std::max<std::int64_t>(keys, n);
     const std::int64_t values = share.runs() == 2 ? rows * (n - 1) * 2 * keys : rows * (n - 1) * all / n;
-    EXPECT_EQ(run({.sequence = n}).sent, values * columns * 4) << n;
+    const std::int64_t of_nets = nets * rows * (n - 1) * (nets > 0 ? columns_of_net(config) : 0) / n;
+    EXPECT_EQ(run({.sequence = n}).sent, (values * columns + of_nets) * 4) << n;
   }
 }
 
 const Json kDropout = {{"attention_dropout", 0.3}, {"num_key_value_heads", 2}},
-           kT5 = {{"num_heads", 4}, {"dropout_rate", 0.2}};
-const Kind kKinds[] = {{"llama", "llama", {2, 4}},
-                       {"llama_gqa", "llama-gqa", {3}},
-                       {"gemma4_e", "gemma4-e", {2}, Json::object(), false, SequenceSharing::ulysses, 5e-6},
-                       {"one_key_head", "llama", {2, 4}, {{"num_key_value_heads", 1}}},
-                       {"window", "mistral-window", {2, 4}},
-                       {"llama_dynamic", "llama-dynamic", {3}},
-                       {"adapters", "llama", {2, 4}, Json::object(), true},
-                       {"dropout", "llama", {2, 4}, kDropout},
-                       {"t5", "t5", {2, 4}, kT5},
-                       {"t5_adapters", "t5-v11", {4}, kT5, true},
-                       {"gpt_neox", "gpt-neox", {3}},
-                       {"gemma", "gemma3", {3}},
-                       {"latent", "deepseek-v3", {3}},
-                       {"sinks", "gpt-oss", {3}, Json::object(), false, SequenceSharing::ulysses, 5e-6},
-                       {"latent_adapters", "glm4-moe-lite", {3}, Json::object(), true}};
+           kT5 = {{"num_heads", 4}, {"dropout_rate", 0.2}},
+           kDeltaNets = {{"num_attention_heads", 4},
+                         {"num_key_value_heads", 2},
+                         {"linear_num_key_heads", 4},
+                         {"linear_num_value_heads", 8}};
+const Kind kKinds[] = {
+    {"llama", "llama", {2, 4}},
+    {"llama_gqa", "llama-gqa", {3}},
+    {"gemma4_e", "gemma4-e", {2}, Json::object(), false, SequenceSharing::ulysses, 5e-6},
+    {"one_key_head", "llama", {2, 4}, {{"num_key_value_heads", 1}}},
+    {"window", "mistral-window", {2, 4}},
+    {"llama_dynamic", "llama-dynamic", {3}},
+    {"adapters", "llama", {2, 4}, Json::object(), true},
+    {"dropout", "llama", {2, 4}, kDropout},
+    {"t5", "t5", {2, 4}, kT5},
+    {"t5_adapters", "t5-v11", {4}, kT5, true},
+    {"gpt_neox", "gpt-neox", {3}},
+    {"gemma", "gemma3", {3}},
+    {"latent", "deepseek-v3", {3}},
+    {"delta_net", "qwen35", {2, 4}, kDeltaNets, false, SequenceSharing::ulysses, 5e-6},
+    {"delta_net_adapters", "qwen35", {4}, kDeltaNets, true, SequenceSharing::ulysses, 5e-6},
+    {"delta_net_by_heads", "qwen3-next-moe", {2}, kDeltaNets, false, SequenceSharing::ulysses, 5e-6},
+    {"sinks", "gpt-oss", {3}, Json::object(), false, SequenceSharing::ulysses, 5e-6},
+    {"latent_adapters", "glm4-moe-lite", {3}, Json::object(), true}};
 
 // Rings also allow heads that the ranks do not divide.
 const Kind kRings[] = {
@@ -312,6 +339,8 @@ const Kind kRings[] = {
     {"phi3_ring", "phi3", {2}, Json::object(), true, SequenceSharing::ring},
     {"gemma_ring", "gemma2", {2, 4}, Json::object(), false, SequenceSharing::ring},
     {"latent_ring", "deepseek-v3", {2}, Json::object(), false, SequenceSharing::ring},
+    {"delta_net_ring", "qwen35", {2, 4}, kDeltaNets, false, SequenceSharing::ring, 5e-6},
+    {"delta_net_by_heads_ring", "qwen3-next-moe", {2}, Json::object(), false, SequenceSharing::ring, 5e-6},
     {"sinks_ring", "gpt-oss", {2}, Json::object(), false, SequenceSharing::ring, 5e-6}};
 
 std::string name_of(const testing::TestParamInfo<Kind>& p) { return p.param.name; }
@@ -379,7 +408,7 @@ TEST(SequencePart, UnsupportedHeadsAndLayersAreRefused) {
       "type to ulysses, or attention_dropout to 0 in config.json");
 }
 
-TEST(SequencePart, ModelsWithAStateAreRefused) {
+TEST(SequencePart, HeadsOfDeltaNetsThatRanksDoNotDivideAreRefused) {
   const MadeModel made = make_model(test::GoldenCase("qwen35").model_folder() + "/config.json", DType::f32);
   const auto said = [](const auto& run) {
     try {
@@ -389,10 +418,10 @@ TEST(SequencePart, ModelsWithAStateAreRefused) {
     }
     return std::string();
   };
-  EXPECT_EQ(
-      said([&] { made.model->share_rows(2, SequenceSharing::ring); }),
-      "distributed.sequence_parallel_size is 2: ranks cannot share the rows of model.layers.0.linear_attn, "
-      "whose state passes from row to row, yet; leave it out");
+  EXPECT_EQ(said([&] { made.model->share_rows(2, SequenceSharing::ring); }), "");
+  EXPECT_EQ(said([&] { made.model->share_rows(3, SequenceSharing::ring); }),
+            "distributed.sequence_parallel_size is 3: 3 ranks cannot share the 2 key heads "
+            "(linear_num_key_heads) of model.layers.0.linear_attn evenly; sizes that would do: 1, 2");
   EXPECT_NE(said([&] { made.model->drop_tokens({1}, false, 4); }).find("pass a state from token to token"),
             std::string::npos);
 }
