@@ -51,6 +51,16 @@ constexpr auto words(ChatRole) {
   return to_words<ChatRole>({{assistant, "assistant"}, {user, "user"}, {system, "system"}});
 }
 
+// Treatment of the thoughts of answers. split: from <think>...</think> in the content to the key that the
+// template reads. into_content: from such a key into the content. drop: out of all answers. drop_history: out
+// of those before the last user's message.
+enum class ReasoningContent : std::uint8_t { split, into_content, drop, drop_history };
+constexpr auto words(ReasoningContent) {
+  using enum ReasoningContent;
+  return to_words<ReasoningContent>(
+      {{split, "split"}, {into_content, "inline"}, {drop, "drop"}, {drop_history, "drop_history"}});
+}
+
 enum class PromptTemplate : std::uint8_t { alpaca, none };
 constexpr auto words(PromptTemplate) {
   using enum PromptTemplate;
@@ -105,6 +115,8 @@ struct DataConfig {
   bool train_on_inputs = false;
   std::vector<ChatRole> roles_to_train{ChatRole::assistant};
   TrainOnEos train_on_eos = TrainOnEos::turn;
+  std::optional<ReasoningContent> reasoning_content;
+  bool ignore_empty_think = false, mask_history = false;
   std::optional<std::string> chat_template;
   JsonText tools;                 // schemas of functions
   JsonText chat_template_kwargs;  // an object
@@ -151,6 +163,15 @@ struct DataConfig {
     f("train_on_eos", train_on_eos,
       "Chat data: end tokens to train: those of trained turns (turn), the last of these (last), all or "
       "none.");
+    f("reasoning_content", reasoning_content,
+      "Chat data: thoughts of answers: from <think>...</think> to the key that the chat template reads "
+      "(split), "
+      "from the key into the content (inline), left out everywhere (drop) or before the last user's message "
+      "(drop_history); null: as in the row.");
+    f("ignore_empty_think", ignore_empty_think,
+      "Chat data: leave <think></think> without a thought, and the white space around, out of the loss.");
+    f("mask_history", mask_history,
+      "Chat data: train only a conversation's last turn of roles_to_train, unless a message says otherwise.");
     f("chat_template", chat_template,
       "Chat data: plain, alpaca, llama2, llama3, chatml, mistral, zephyr or gemma; the name of one of the "
       "model's templates; a .jinja file beside the tokenizer; or a template. null: the model's own.");

@@ -57,6 +57,12 @@ inline constexpr Feature kTrainsOnInputs{
     .on = [](const RunConfig& c, int) { return c.data.train_on_inputs; },
 };
 
+inline constexpr Feature kMasksHistory{
+    .name = "masked history",
+    .set = "data.mask_history=true",
+    .on = [](const RunConfig& c, int) { return c.data.mask_history; },
+};
+
 inline constexpr Feature kPrepared{
     .name = "prepared tokens",
     .set = "data.dataset_prepared_path=.",

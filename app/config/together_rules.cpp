@@ -312,6 +312,9 @@ constexpr Clash kClashes[] = {
 
     // Data
     {kHoldsOut, kEvalSets, "data.val_set_size: data.eval_datasets is set too"},
+    {kMasksHistory, kTrainsOnInputs,
+     "data.mask_history: trains the last turn alone, and data.train_on_inputs everything",
+     "take one of them out"},
     {kMixes, kStreaming, "data.stopping_strategy: the sizes of a stream are not known beforehand",
      "leave it out, or set data.streaming=false"},
     {kHoldsOut, kStreaming, "data.val_set_size: nothing can be held out of a stream",

@@ -40,13 +40,13 @@ constexpr Flag kData[] = {
     {"datasets[].message_property_mappings.role", text, refused_but, "role, from", kKeys},
     {"datasets[].message_property_mappings.content", text, refused_but, "content, value", kKeys},
     {"datasets[].message_field_training", text, refused_but, "train", "ft reads train: true or false"},
-    {"datasets[].message_field_training_detail", text, refused, "", "a message is trained or not"},
+    {"datasets[].message_field_training_detail", text, refused, "",
+     "write the content as parts with train: true or false"},
     {"datasets[].field_thinking", text, refused_but, "reasoning_content",
      "a template reads the rows' own key"},
     {"datasets[].template_thinking_key", text, refused_but, "reasoning_content",
      "a template reads the rows' own key"},
-    {"datasets[].split_thinking", boolean, refused_on, "",
-     "a template sees the messages as the rows have them"},
+    {"datasets[].split_thinking", boolean, own, "data.reasoning_content", "split, of all data sets"},
     {"datasets[].roles_to_train", texts, own, "data.roles_to_train", "of all data sets"},
     {"datasets[].train_on_eos", text, own, "data.train_on_eos", "of all data sets"},
     {"datasets[].train_on_eot", text, refused, "", "data.train_on_eos has the ends of turns"},
@@ -353,6 +353,8 @@ void choose_data(const SettingsText& file, const Given& given, Draft& draft) {
     choose_for_all(list, "train_on_eos", "data.train_on_eos", draft);
     choose_for_all(list, "chat_template_jinja", "data.chat_template", draft);
   }
+  for (std::size_t i = 0; list.is_array() && i < list.size(); ++i)
+    if (list[i].value("split_thinking", Json()) == true) draft.set("data.reasoning_content", "split");
   for (std::size_t i = 0; list.is_array() && i < list.size(); ++i)
     if (list[i].value("chat_template", Json()).is_string())
       choose_template(str("datasets[", i, "].chat_template"), list[i]["chat_template"], draft);

@@ -175,7 +175,7 @@ constexpr Flag kOwn[] = {
     {"dataset_dir", text, own, "data.datasets[].path", "folder of dataset_info.json"},
     {"cutoff_len", whole, same, "data.max_seq_length", ""},
     {"train_on_prompt", boolean, same, "data.train_on_inputs", ""},
-    {"mask_history", boolean, refused_on, "", "every answer is trained; write train: false into messages"},
+    {"mask_history", boolean, same, "data.mask_history", ""},
     {"streaming", boolean, same, "data.streaming", ""},
     {"buffer_size", whole, same, "data.shuffle_buffer_size", ""},
     {"mix_strategy", text, refused_but, "concat", "data sets are mixed by their sizes and weights"},

@@ -187,6 +187,11 @@ void check_data(const DataConfig& config, const LoadContext& context) {
       throw UserError(Exit::config, str("data.", name, ": has no effect on a single data set"));
   if (config.mixture_temperature && !config.stopping_strategy)
     throw UserError(Exit::config, "data.mixture_temperature: has no effect without data.stopping_strategy");
+  for (const auto& [given, name] : {std::pair{config.ignore_empty_think, "ignore_empty_think"},
+                                    std::pair{config.mask_history, "mask_history"}})
+    if (given && context.rows.kind != RowKind::example)
+      throw UserError(Exit::config, str("data.", name, ": is for examples to learn; objective.type ",
+                                        context.rows.objective, " has other rows; take it out"));
   refuse_foreign(config, context.seq2seq.has_value());
 }
 
