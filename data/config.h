@@ -76,6 +76,7 @@ struct DatasetConfig {
   std::optional<std::int64_t> max_samples;     // its first n rows
   std::map<std::string, std::string> columns;  // {"prompt": "question"}: our name -> the file's
   std::optional<std::string> source_lang, target_lang, source_prefix;  // translation
+  std::optional<std::string> report_as;                                // name of its losses in the log
   std::string place{};  // of the path in the settings: run.json:5; empty: not known
 
   void fields(auto& f) {
@@ -96,6 +97,10 @@ struct DatasetConfig {
     f("source_lang", source_lang, "Translation only: language of the prompt, as named in the rows.");
     f("target_lang", target_lang, "Translation only: language of the answer.");
     f("source_prefix", source_prefix, "Translation only: text at the beginning of every prompt.");
+    f("report_as", report_as,
+      "Name under which the log has its loss: loss/NAME in training, eval_NAME_loss in evaluations. null: "
+      "only in the loss of all.",
+      not_empty());
   }
 };
 

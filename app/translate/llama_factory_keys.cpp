@@ -187,7 +187,7 @@ constexpr Flag kOwn[] = {
     {"eval_num_beams", whole, same, "generation.num_beams", ""},
     {"ignore_pad_token_for_loss", boolean, no_effect, "", "ft does not pad"},
     {"val_size", number, same, "data.val_set_size", ""},
-    {"eval_on_each_dataset", boolean, refused_on, "", "evaluations are of all eval_datasets together"},
+    {"eval_on_each_dataset", boolean, refused_on, "", "give each a name: data.eval_datasets[].report_as"},
     {"packing", boolean, own, "data.packing", "default: true with stage pt; samples never see each other"},
     {"neat_packing", boolean, own, "data.packing", "true"},
     {"tool_format", text, no_effect, "", "the chat template writes tools"},

@@ -48,6 +48,7 @@ constexpr ResumeRule kRules[] = {
     {"data.ignore_empty_think", OnResume::warned, kTargets},
     {"data.mask_history", OnResume::warned, kTargets},
     {"data.reasoning_content", OnResume::refused},
+    {"data.datasets[].report_as", OnResume::refused},
     {"data.data_seed", OnResume::warned, kOrder},
     {"data.shuffle", OnResume::warned, kOrder},
     {"data.shuffle_buffer_size", OnResume::warned, kOrder},
