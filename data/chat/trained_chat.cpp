@@ -123,10 +123,13 @@ std::string reason(const ChatTurns& turns, const WantedTurns& wanted, const Trai
     return set == list.end() ? 0 : set - list.begin() + 1;
   };
   const std::string roles = str("data.roles_to_train: ", roles_of(config));
-  if (first(wanted.trained) == 0 && first(wanted.kept_out) > 0)
-    return str("message ", first(wanted.kept_out),
-               " has \"weight\": 0 or \"train\": false, and no other has a ", "role that is trained (", roles,
-               ")");
+  // Names the last with data.mask_history, which keeps earlier ones out too.
+  const auto& out = wanted.kept_out;
+  const auto kept_out =
+      config.mask_history ? out.rend() - std::find(out.rbegin(), out.rend(), true) : first(out);
+  if (first(wanted.trained) == 0 && kept_out > 0)
+    return str("message ", kept_out, " has \"weight\": 0 or \"train\": false, and no other has a ",
+               "role that is trained (", roles, ")");
   if (first(wanted.trained) == 0)
     return str("none of its ", turns.messages.size(), " messages has a role that is trained (", roles, ")");
   if (!found.lost.empty())

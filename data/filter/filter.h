@@ -21,7 +21,7 @@ struct FilterRules {
   std::optional<std::int64_t> min_tokens{}, max_tokens{};
   bool exact = false;
   std::optional<NearRule> near{};
-  std::int64_t most_bytes = std::int64_t{8} << 30;  // of memory for what is known of kept rows
+  std::int64_t most_bytes = std::int64_t{8} << 30;  // memory for hashes and signatures of kept rows
 };
 
 // Treatment of a row: kept, or the rule that leaves it out.
@@ -41,7 +41,7 @@ class RowFilter {
   // tokenizer: needed for the rules about tokens.
   RowFilter(FilterRules rules, const Tokenizer* tokenizer);
 
-  // What the rules need to know of a row.
+  // A row as the rules see it.
   struct Facts {
     std::int64_t tokens = 0;
     std::array<std::uint64_t, 2> hash{};

@@ -1,4 +1,4 @@
-// ft data filter, tested from outside: the rows that it keeps, what it prints, and mistakes.
+// ft data filter, tested from outside: kept rows, counts, mistakes.
 #include <gtest/gtest.h>
 
 #include "tests/life/program.h"

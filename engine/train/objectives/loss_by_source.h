@@ -25,7 +25,7 @@ class LossBySource {
   std::vector<TargetStretch> stretches(const Batch&) const;
   // Returns zeros, (groups) f64, in c.scratch.
   Tensor zeros(Ctx& c) const;
-  // Adds a pass's sums to those of the host.
+  // Adds a pass's sums to the sums on the host.
   void add(Ctx&, Tensor group_sums, std::span<const TargetStretch>);
 
   std::vector<std::string> columns() const;

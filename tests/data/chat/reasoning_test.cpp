@@ -1,5 +1,4 @@
-// Thoughts of answers: moved, dropped, or left out of the loss where they are empty; history that is not
-// trained.
+// Treatment of thoughts: moved, dropped, left out of the loss if they are empty; history that is not trained.
 #include "data/chat/reasoning.h"
 
 #include <gtest/gtest.h>
@@ -190,6 +189,9 @@ TEST_F(ReasoningRows, AnEmptyThoughtIsNotTrained) {
     EXPECT_EQ(learned(chat(full)), full + end) << chat_template;
   }
   config.chat_template = kPlain;
+  const std::string why = error(R"({"messages": [{"role": "assistant", "content": "Ada"}, )"
+                                R"({"role": "assistant", "content": "has", "train": false}]})");
+  EXPECT_NE(why.find("message 2 has \"weight\": 0 or \"train\": false"), std::string::npos) << why;
   const std::string completion = json_text(
       Json{{"prompt", {{{"role", "user"}, {"content", "x"}}}}, {"completion", Json::array({answer(empty)})}},
       -1);
