@@ -51,6 +51,16 @@ constexpr auto words(ChatRole) {
   return to_words<ChatRole>({{assistant, "assistant"}, {user, "user"}, {system, "system"}});
 }
 
+// Treatment of the thoughts of answers. split: from <think>...</think> in the content to the key that the
+// template reads. into_content: from such a key into the content. drop: out of all answers. drop_history: out
+// of those before the last user's message.
+enum class ReasoningContent : std::uint8_t { split, into_content, drop, drop_history };
+constexpr auto words(ReasoningContent) {
+  using enum ReasoningContent;
+  return to_words<ReasoningContent>(
+      {{split, "split"}, {into_content, "inline"}, {drop, "drop"}, {drop_history, "drop_history"}});
+}
+
 enum class PromptTemplate : std::uint8_t { alpaca, none };
 constexpr auto words(PromptTemplate) {
   using enum PromptTemplate;
@@ -66,6 +76,7 @@ struct DatasetConfig {
   std::optional<std::int64_t> max_samples;     // its first n rows
   std::map<std::string, std::string> columns;  // {"prompt": "question"}: our name -> the file's
   std::optional<std::string> source_lang, target_lang, source_prefix;  // translation
+  std::optional<std::string> report_as;                                // name of its losses in the log
   std::string place{};  // of the path in the settings: run.json:5; empty: not known
 
   void fields(auto& f) {
@@ -86,6 +97,10 @@ struct DatasetConfig {
     f("source_lang", source_lang, "Translation only: language of the prompt, as named in the rows.");
     f("target_lang", target_lang, "Translation only: language of the answer.");
     f("source_prefix", source_prefix, "Translation only: text at the beginning of every prompt.");
+    f("report_as", report_as,
+      "Name under which the log has its loss: loss/NAME in training, eval_NAME_loss in evaluations. null: "
+      "only in the loss of all.",
+      not_empty());
   }
 };
 
@@ -105,6 +120,8 @@ struct DataConfig {
   bool train_on_inputs = false;
   std::vector<ChatRole> roles_to_train{ChatRole::assistant};
   TrainOnEos train_on_eos = TrainOnEos::turn;
+  std::optional<ReasoningContent> reasoning_content;
+  bool ignore_empty_think = false, mask_history = false;
   std::optional<std::string> chat_template;
   JsonText tools;                 // schemas of functions
   JsonText chat_template_kwargs;  // an object
@@ -151,6 +168,15 @@ struct DataConfig {
     f("train_on_eos", train_on_eos,
       "Chat data: end tokens to train: those of trained turns (turn), the last of these (last), all or "
       "none.");
+    f("reasoning_content", reasoning_content,
+      "Chat data: thoughts of answers: from <think>...</think> to the key that the chat template reads "
+      "(split), "
+      "from the key into the content (inline), left out everywhere (drop) or before the last user's message "
+      "(drop_history); null: as in the row.");
+    f("ignore_empty_think", ignore_empty_think,
+      "Chat data: leave <think></think> without a thought, and the white space around, out of the loss.");
+    f("mask_history", mask_history,
+      "Chat data: train only a conversation's last turn of roles_to_train, unless a message says otherwise.");
     f("chat_template", chat_template,
       "Chat data: plain, alpaca, llama2, llama3, chatml, mistral, zephyr or gemma; the name of one of the "
       "model's templates; a .jinja file beside the tokenizer; or a template. null: the model's own.");

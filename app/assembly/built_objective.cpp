@@ -131,12 +131,24 @@ std::unique_ptr<BuiltModel> copy_of_start(const RunConfig& config, Weights weigh
   return frozen(config, weights, {});
 }
 
+// Returns the names under which the log has the losses of datasets. Held-out samples are of the training data
+// unless there are datasets for evaluation.
+ReportedSources reported(const DataConfig& data) {
+  const auto names_of = [](const std::vector<DatasetConfig>& datasets) {
+    std::vector<std::string> names;
+    for (const DatasetConfig& d : datasets) names.push_back(d.report_as.value_or(""));
+    return names;
+  };
+  return {names_of(data.datasets), names_of(data.eval_datasets.empty() ? data.datasets : data.eval_datasets)};
+}
+
 BuiltObjective made(const RunConfig& config) {
   BuiltObjective b;
   if (const auto& file = config.objective.teacher_file) b.taught = std::make_shared<TeacherFile>(*file);
   b.objective = make_objective(config.objective, {.label_smoothing = config.training.label_smoothing_factor,
                                                   .longest = config.data.max_seq_length,
-                                                  .taught = b.taught});
+                                                  .taught = b.taught,
+                                                  .sources = reported(config.data)});
   return b;
 }
 

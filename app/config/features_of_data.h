@@ -57,6 +57,24 @@ inline constexpr Feature kTrainsOnInputs{
     .on = [](const RunConfig& c, int) { return c.data.train_on_inputs; },
 };
 
+inline constexpr Feature kMasksHistory{
+    .name = "masked history",
+    .set = "data.mask_history=true",
+    .on = [](const RunConfig& c, int) { return c.data.mask_history; },
+};
+
+inline constexpr Feature kReportsSources{
+    .name = "losses by dataset",
+    .set = R"(data.eval_datasets=[{"path":"e.jsonl","report_as":"e"}])",
+    .on =
+        [](const RunConfig& c, int) {
+          for (const auto* list : {&c.data.datasets, &c.data.eval_datasets})
+            for (const DatasetConfig& d : *list)
+              if (d.report_as) return true;
+          return false;
+        },
+};
+
 inline constexpr Feature kPrepared{
     .name = "prepared tokens",
     .set = "data.dataset_prepared_path=.",

@@ -316,6 +316,18 @@ constexpr Clash kClashes[] = {
 
     // Data
     {kHoldsOut, kEvalSets, "data.val_set_size: data.eval_datasets is set too"},
+    {kReportsSources, kNotSft,
+     "data.datasets[].report_as: losses by dataset are those of sft; objective.type is {objective.type}",
+     "leave it out"},
+    {kReportsSources, kStreaming, "data.datasets[].report_as: a stream does not tell its rows' datasets",
+     "leave it out, or set data.streaming=false"},
+    {kReportsSources, kPipeline,
+     "data.datasets[].report_as: not with distributed.pipeline_parallel_size above 1 yet", "leave it out"},
+    {kReportsSources, kSequence,
+     "data.datasets[].report_as: not with distributed.sequence_parallel_size above 1 yet", "leave it out"},
+    {kMasksHistory, kTrainsOnInputs,
+     "data.mask_history: trains the last turn alone, and data.train_on_inputs everything",
+     "take one of them out"},
     {kMixes, kStreaming, "data.stopping_strategy: the sizes of a stream are not known beforehand",
      "leave it out, or set data.streaming=false"},
     {kHoldsOut, kStreaming, "data.val_set_size: nothing can be held out of a stream",

@@ -96,8 +96,10 @@ Exit eval(const EvalArgs& args) {
         engine.context, engine.store, run.built.model(), *data.tokenizer,
         end_tokens_of_rows(run.built.folder, config, *data.tokenizer, data.loaded.eval_counts.usual()),
         answered);
-  result.measures =
-      predictions ? predictions->run(engine.context, engine.store, answered) : result.loss.columns;
+  result.measures = result.loss.columns;
+  if (predictions)
+    for (const auto& measure : predictions->run(engine.context, engine.store, answered))
+      result.measures.push_back(measure);
   screen.clear();  // the result goes to stdout, perhaps the same terminal
   if (!run.ranks.root()) return Exit::done;
   result.count = data.generated_eval ? data.generated_eval->answers() : result.loss.targets;

@@ -40,13 +40,13 @@ constexpr Flag kData[] = {
     {"datasets[].message_property_mappings.role", text, refused_but, "role, from", kKeys},
     {"datasets[].message_property_mappings.content", text, refused_but, "content, value", kKeys},
     {"datasets[].message_field_training", text, refused_but, "train", "ft reads train: true or false"},
-    {"datasets[].message_field_training_detail", text, refused, "", "a message is trained or not"},
+    {"datasets[].message_field_training_detail", text, refused, "",
+     "write the content as parts with train: true or false"},
     {"datasets[].field_thinking", text, refused_but, "reasoning_content",
      "a template reads the rows' own key"},
     {"datasets[].template_thinking_key", text, refused_but, "reasoning_content",
      "a template reads the rows' own key"},
-    {"datasets[].split_thinking", boolean, refused_on, "",
-     "a template sees the messages as the rows have them"},
+    {"datasets[].split_thinking", boolean, own, "data.reasoning_content", "split, of all data sets"},
     {"datasets[].roles_to_train", texts, own, "data.roles_to_train", "of all data sets"},
     {"datasets[].train_on_eos", text, own, "data.train_on_eos", "of all data sets"},
     {"datasets[].train_on_eot", text, refused, "", "data.train_on_eos has the ends of turns"},
@@ -91,7 +91,8 @@ constexpr Flag kData[] = {
     {"dataset_prepared_path", text, same, "data.dataset_prepared_path", ""},
     {"dataset_processes", whole, same, "data.preprocessing_num_workers", "threads"},
     {"dataset_num_proc", whole, same, "data.preprocessing_num_workers", "threads"},
-    {"dataset_exact_deduplication", boolean, refused_on, "", "write the data without repeated rows"},
+    {"dataset_exact_deduplication", boolean, refused_on, "",
+     "ft data filter --exact writes the data without repeated rows"},
     {"dataset_keep_in_memory", boolean, no_effect, "", "samples are in memory unless they are streamed"},
     {"dataset_shard_num", whole, refused, "", "ft reads all files"},
     {"dataset_shard_idx", whole, no_effect, "", "that is dataset_shard_num's"},
@@ -353,6 +354,8 @@ void choose_data(const SettingsText& file, const Given& given, Draft& draft) {
     choose_for_all(list, "train_on_eos", "data.train_on_eos", draft);
     choose_for_all(list, "chat_template_jinja", "data.chat_template", draft);
   }
+  for (std::size_t i = 0; list.is_array() && i < list.size(); ++i)
+    if (list[i].value("split_thinking", Json()) == true) draft.set("data.reasoning_content", "split");
   for (std::size_t i = 0; list.is_array() && i < list.size(); ++i)
     if (list[i].value("chat_template", Json()).is_string())
       choose_template(str("datasets[", i, "].chat_template"), list[i]["chat_template"], draft);

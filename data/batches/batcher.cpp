@@ -119,7 +119,10 @@ Batch Batcher::batch(std::int64_t epoch, std::int64_t i) const {
     return b;
   }
   if (data_.seq2seq()) {
-    for (const Row& row : rows_of(*plan_now, i)) ft::add_pair(b, data_[row.front().sample], options_.seq2seq);
+    for (const Row& row : rows_of(*plan_now, i)) {
+      ft::add_pair(b, data_[row.front().sample], options_.seq2seq);
+      if (data_.has_bounds()) b.dataset_of.push_back(data_.dataset_of(row.front().sample));
+    }
     return b;
   }
   b.starts.push_back(0);
@@ -137,6 +140,7 @@ Batch Batcher::batch(std::int64_t epoch, std::int64_t i) const {
         b.targets.push_back(labels[static_cast<std::size_t>(t)]);
       }
       b.starts.push_back(static_cast<std::int32_t>(b.tokens()));
+      if (data_.has_bounds()) b.dataset_of.push_back(data_.dataset_of(stretch.sample));
     }
     // Padding lengthens the row's last sequence: causal attention hides it from the tokens before.
     for (std::int64_t p = padding(b.tokens() - row_begin); p > 0; --p) {

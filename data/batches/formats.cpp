@@ -82,8 +82,9 @@ void require_kind(const FormatContext& context, const RowFormat& rows) {
 // Throws UserError (config) if a setting of chat templates has no effect on rows of this format.
 void require_chats(const FormatContext& context, const RowFormat& rows,
                    std::span<const std::string_view> columns) {
+  const bool chats = std::find(columns.begin(), columns.end(), "chat_template_kwargs") != columns.end();
   for (const std::string_view name : context.chat_settings())
-    if (std::find(columns.begin(), columns.end(), name) == columns.end())
+    if (!chats)
       throw UserError(Exit::config, str("data.", name, ": has no effect on rows of type ", rows.name, " (",
                                         context.setting, "), which are not conversations; take it out"));
 }

@@ -157,6 +157,22 @@ std::vector<std::int64_t> choose_held_out(double size, std::int64_t samples, Ran
   return held;
 }
 
+bool reports_any(const std::vector<DatasetConfig>& datasets) {
+  return std::ranges::any_of(datasets, [](const DatasetConfig& d) { return d.report_as.has_value(); });
+}
+
+// Throws UserError (config) if a name cannot stand in the log.
+void check_names(const std::vector<DatasetConfig>& datasets, const char* setting) {
+  const auto fits = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+           c == '-' || c == '.';
+  };
+  for (std::size_t d = 0; d < datasets.size(); ++d)
+    if (const auto& name = datasets[d].report_as; name && !std::ranges::all_of(*name, fits))
+      throw UserError(Exit::config, str("data.", setting, "[", d, "].report_as: \"", printable(*name, 60),
+                                        "\" must be of ASCII letters, digits, \"_\", \"-\" and \".\""));
+}
+
 // Throws UserError (config) for settings that only the other kind of model uses.
 void refuse_foreign(const DataConfig& c, bool seq2seq) {
   const DataConfig usual;
@@ -187,6 +203,13 @@ void check_data(const DataConfig& config, const LoadContext& context) {
       throw UserError(Exit::config, str("data.", name, ": has no effect on a single data set"));
   if (config.mixture_temperature && !config.stopping_strategy)
     throw UserError(Exit::config, "data.mixture_temperature: has no effect without data.stopping_strategy");
+  for (const auto& [given, name] : {std::pair{config.ignore_empty_think, "ignore_empty_think"},
+                                    std::pair{config.mask_history, "mask_history"}})
+    if (given && context.rows.kind != RowKind::example)
+      throw UserError(Exit::config, str("data.", name, ": is for examples to learn; objective.type ",
+                                        context.rows.objective, " has other rows; take it out"));
+  check_names(config.datasets, "datasets");
+  check_names(config.eval_datasets, "eval_datasets");
   refuse_foreign(config, context.seq2seq.has_value());
 }
 
@@ -208,9 +231,10 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
         !note.empty())
       out.notes.push_back(std::move(note));
   const auto finish = [&](const ReadDatasets& read, std::vector<std::int64_t> rows,
-                          const DatasetConfig& first, const char* what) {
+                          const std::vector<DatasetConfig>& datasets, const char* what) {
     Dataset data(read.store, std::move(rows));
-    require_usable(data, read.counts, config, first);
+    if (reports_any(datasets)) data.set_bounds(read.bounds);
+    require_usable(data, read.counts, config, datasets[0]);
     for (std::string& note : notes_of(data, read.counts, config, what)) out.notes.push_back(std::move(note));
     return data;
   };
@@ -221,7 +245,7 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
     out.eval = finish(
         read,
         weighted(trained_samples(read.bounds, {}), weights_of(config.eval_datasets), random.with("weight")),
-        config.eval_datasets[0], "evaluation");
+        config.eval_datasets, "evaluation");
     if (part == LoadPart::eval) return out;
   }
   if (config.streaming) {  // the rows are read during training
@@ -235,9 +259,10 @@ LoadedData load_data(const DataConfig& config, std::uint64_t seed, const LoadCon
   const Samples samples = trained_samples(read.bounds, held);
   const std::vector<double> weights =
       config.stopping_strategy ? mixture(config, samples, out.notes) : weights_of(config.datasets);
-  out.train = finish(read, weighted(samples, weights, random.with("weight")), config.datasets[0], "training");
+  out.train = finish(read, weighted(samples, weights, random.with("weight")), config.datasets, "training");
   if (!held.empty()) {
     out.eval = Dataset(read.store, held);
+    if (reports_any(config.datasets)) out.eval.set_bounds(read.bounds);
     if (out.eval.targets() == 0 && out.eval.kind() != RowKind::prompt)
       throw UserError(Exit::input,
                       str("data.val_set_size: none of the ", held.size(),

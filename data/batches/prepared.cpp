@@ -40,6 +40,7 @@ std::string all_that_decides(const DataConfig& config, const std::vector<Dataset
   for (std::size_t i = 0; i < datasets.size(); ++i) {
     Json dataset = write_settings(datasets[i]);
     dataset.erase("weight");
+    dataset.erase("report_as");
     for (const DataFile& f :
          find_data_files(datasets[i], {context.base, context.hub}, str(setting, "[", i, "]")))
       dataset["files"].push_back(hash_of(f.path, f.name));

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "data/chat/chat_inputs.h"
+#include "data/chat/said_parts.h"
 #include "data/chat/sharegpt_message.h"
 #include "data/chat/trained_chat.h"
 #include "data/files/json_row.h"
@@ -67,6 +68,7 @@ class ChatRows : public Format {
     else
       at.fail(where + ".role: must be a string");
     said.push_back(said_trained(item, where, at));
+    said_parts(item, where, at);  // refuses a "train" or "weight" of a part that is not valid
   }
 
   std::string list_, documents_;  // the columns' names in the file

@@ -1,6 +1,7 @@
 #include "data/chat/chat_sample.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -81,8 +82,31 @@ class Borders {
 
 }  // namespace
 
+std::vector<LeftOut> empty_thoughts(std::string_view text) {
+  static constexpr std::string_view kBegins = "<think>", kEnds = "</think>", kWhite = " \t\r\n";
+  const auto behind = [&](std::size_t at) {
+    return std::min(text.find_first_not_of(kWhite, at), text.size());
+  };
+  std::vector<LeftOut> found;
+  for (auto begin = text.find(kBegins); begin != text.npos; begin = text.find(kBegins, begin + 1)) {
+    const std::size_t close = behind(begin + kBegins.size());
+    if (text.substr(close).starts_with(kEnds)) found.push_back({begin, behind(close + kEnds.size())});
+  }
+  return found;
+}
+
+void leave_out(Sample& sample, std::string_view text, std::span<const LeftOut> stretches,
+               const Tokenizer& tokenizer) {
+  if (stretches.empty()) return;
+  const Borders borders(tokenizer, sample.input_ids, text);
+  for (const LeftOut& s : stretches) {
+    const std::size_t end = std::min(borders.of(s.end).before, sample.labels.size());
+    for (std::size_t t = borders.of(s.begin).reached; t < end; ++t) sample.labels[t] = kIgnored;
+  }
+}
+
 Sample make_chat_sample(std::span<const ChatPart> parts, const WantedTurns& wanted, const DataConfig& config,
-                        const TextSampleBuilder& builder, const Place& at) {
+                        const TextSampleBuilder& builder, const Place& at, std::vector<LeftOut> left_out) {
   std::string text;
   for (const ChatPart& part : parts) text += part.text;
   Sample sample;
@@ -100,6 +124,8 @@ Sample make_chat_sample(std::span<const ChatPart> parts, const WantedTurns& want
     for (std::size_t t = borders.of(begin).before; t < last; ++t) labels[t] = sample.input_ids[t];
   }
   sample.labels = std::move(labels);
+  if (config.ignore_empty_think) std::ranges::copy(empty_thoughts(text), std::back_inserter(left_out));
+  leave_out(sample, text, left_out, builder.tokenizer());
   return sample;
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
+#include "data/chat/reasoning.h"
 #include "data/files/utf8.h"
 #include "data/tokenizers/token_spans.h"
 #include "engine/core/error.h"
@@ -142,7 +143,8 @@ TurnWriter::TurnWriter(const std::string& jinja, std::optional<ChatFormat> forma
       format_(format),
       tokenizer_(tokenizer),
       specials_(specials),
-      special_tokens_(special_tokens_of(tokenizer)) {}
+      special_tokens_(special_tokens_of(tokenizer)),
+      reasoning_key_(reasoning_key_of(jinja)) {}
 
 namespace {
 
@@ -203,10 +205,13 @@ std::optional<std::vector<std::size_t>> blocks_before(const auto& rendered, cons
   return counts.back() == whole.generated.size() ? std::optional(counts) : std::nullopt;
 }
 
-[[noreturn]] void fail_kept_out(std::size_t message) {
-  throw std::invalid_argument(str("message ", message + 1, ": \"weight\": 0 and \"train\": false have no ",
-                                  "effect, because the chat template does not show which part of its text is "
-                                  "this message; take the key out, or the row"));
+[[noreturn]] void fail_kept_out(std::size_t message, const WantedTurns& wanted) {
+  const bool history = wanted.last_only;
+  throw std::invalid_argument(
+      str("message ", message + 1, ": ",
+          history ? "data.mask_history has" : "\"weight\": 0 and \"train\": false have",
+          " no effect, because the chat template does not show which part of its text is this message; take ",
+          history ? "it out" : "the key out", ", or the row"));
 }
 
 }  // namespace
@@ -221,8 +226,8 @@ WrittenChat TurnWriter::marked(const Rendered& rendered, const ChatTurns& turns,
     if (wanted.trained[i] && !answer) added.push_back(i);
   }
   std::optional<std::vector<std::size_t>> before;
-  if (!kept_out.empty() || !added.empty()) before = blocks_before(rendered, turns, whole);
-  if (!kept_out.empty() && !before) fail_kept_out(kept_out.front());
+  if (!kept_out.empty() || !added.empty() || wanted.located) before = blocks_before(rendered, turns, whole);
+  if (!kept_out.empty() && !before) fail_kept_out(kept_out.front(), wanted);
   WrittenChat out;
   for (const std::size_t i : added)
     if (!before || (*before)[i] == (*before)[i + 1]) out.lost.push_back(static_cast<std::int32_t>(i) + 1);
@@ -277,7 +282,7 @@ WrittenChat TurnWriter::write(const ChatTurns& turns, const WantedTurns& wanted)
       stop = there ? at + content.size() : end;
     }
     const bool lost = end <= begin;
-    if (lost && wanted.inputs && wanted.kept_out[i]) fail_kept_out(i);
+    if (lost && wanted.inputs && wanted.kept_out[i]) fail_kept_out(i, wanted);
     if (lost && wanted.trained[i] && !wanted.inputs) out.lost.push_back(static_cast<std::int32_t>(i) + 1);
     if (!lost && wanted.trained[i] && !own_opened) out.unopened.push_back(static_cast<std::int32_t>(i) + 1);
     if (sought(i)) cutter.cut(begin, stop, Kind::content, static_cast<std::int64_t>(i));

@@ -33,6 +33,8 @@ struct WantedTurns {
   std::vector<bool> kept_out;  // by message: its own setting says that it is not trained
   bool inputs = false;         // everything is trained except messages in kept_out
   bool ends = false;           // the end of each message is trained
+  bool located = false;        // {% generation %} blocks are matched to messages
+  bool last_only = false;      // messages may be in kept_out because of data.mask_history
 };
 
 // Parts of a text; together they are the text. Messages are counted from 1.
@@ -64,6 +66,7 @@ class TurnWriter {
   // Returns the special token that closes an answer, such as <|im_end|>; "": none.
   std::string end_of_answer() const;
   bool marks() const { return template_.generates(); }  // {% generation %} marks the trained text
+  const std::string& reasoning_key() const { return reasoning_key_; }  // see reasoning_key_of
 
  private:
   class Rendered;
@@ -75,7 +78,8 @@ class TurnWriter {
   const Tokenizer& tokenizer_;
   jinja::Template::Variables specials_;      // bos_token and so on
   std::vector<std::string> special_tokens_;  // all of the tokenizer's
-  std::time_t now_ = std::time(nullptr);     // the same time for all rows
+  std::string reasoning_key_;
+  std::time_t now_ = std::time(nullptr);  // the same time for all rows
 };
 
 // Returns the messages if each has only a known role and a text; else nullopt.

@@ -17,14 +17,16 @@ class RenderedChat {
   // Uses data.chat_template, which is read for the first conversation, because texts need none. Several
   // threads may render at once. The arguments must outlive this object.
   RenderedChat(const DataConfig&, const std::filesystem::path& tokenizer_path, const Tokenizer&);
-  // Both throw std::invalid_argument if the template refuses the conversation.
+  // All throw std::invalid_argument if the template refuses the conversation. Thoughts are kept, moved or
+  // dropped as data.reasoning_content has it.
+  std::string text(const Messages&, const ChatInputs& with) const;
   Tokenizer::Ids whole(const Messages&, const ChatInputs& with) const;
   Tokenizer::Ids prompt(const Messages&, const ChatInputs& with) const;
   const ChatTemplate& chat_template() const;
   static ChatTurns turns(const Messages&, const ChatInputs& with);
 
  private:
-  static std::vector<ChatMessage> plain(const Messages&, const ChatInputs& with);
+  std::vector<ChatMessage> plain(const Messages&, const ChatInputs& with) const;
 
   const DataConfig& config_;
   std::filesystem::path tokenizer_path_;

@@ -73,7 +73,8 @@ Json from_sharegpt(const Json& message, const std::string& where, const Place& a
   }
   Json out{{"role", role}};
   if (value) out["content"] = *value;
-  if (const Json* calls = member(message, "tool_calls")) out["tool_calls"] = *calls;
+  for (const char* key : {"tool_calls", "reasoning_content", "thinking"})
+    if (const Json* given = member(message, key)) out[key] = *given;
   return out;
 }
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "data/chat/chat_sample.h"
+#include "data/chat/reasoning.h"
+#include "data/chat/said_parts.h"
 #include "engine/core/error.h"
 
 namespace ft {
@@ -51,15 +54,66 @@ std::string roles_of(const DataConfig& config) {
   return list.empty() ? "none" : list;
 }
 
-WantedTurns wanted_turns(const ChatTurns& turns, const SaidTrained& said, const DataConfig& config) {
-  WantedTurns wanted{{}, {}, config.train_on_inputs, config.train_on_eos == TrainOnEos::all};
-  for (std::size_t i = 0; i < turns.messages.size(); ++i) {
-    const std::string role = usual_role(turns.messages[i].at("role").get<std::string>());
-    wanted.trained.push_back(said[i].value_or(is_role_trained(role, config)));
-    wanted.kept_out.push_back(said[i] == false);
-  }
-  return wanted;
+// Messages' parts that say themselves if they are trained; by message, empty: it has none.
+std::vector<SaidParts> parts_of(const ChatTurns& turns, const Place& at) {
+  std::vector<SaidParts> all;
+  for (std::size_t i = 0; i < turns.messages.size(); ++i)
+    all.push_back(said_parts(turns.messages[i], str(printable(turns.list), "[", i, "]"), at));
+  return all;
 }
+
+// Returns, for each message, true if data.roles_to_train and data.mask_history train it.
+std::vector<bool> trained_by_role(const ChatTurns& turns, const DataConfig& config) {
+  std::vector<bool> all(turns.messages.size());
+  bool later = false;  // a later message is trained
+  for (std::size_t i = all.size(); i-- > 0;) {
+    const bool own = is_role_trained(usual_role(turns.messages[i].at("role").get<std::string>()), config);
+    all[i] = own && !(later && config.mask_history);
+    later |= own;
+  }
+  return all;
+}
+
+// A conversation's trained messages, and parts of messages.
+struct Choice {
+  WantedTurns wanted;
+  std::vector<SaidParts> parts;  // by message
+  std::vector<bool> usual;       // by message: its parts that say nothing are trained
+
+  Choice(const ChatTurns& turns, const SaidTrained& said, const DataConfig& config, const Place& at)
+      : wanted{{}, {}, config.train_on_inputs, config.train_on_eos == TrainOnEos::all},
+        parts(parts_of(turns, at)) {
+    const std::vector<bool> by_role = trained_by_role(turns, config);
+    wanted.last_only = config.mask_history;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::string role = usual_role(turns.messages[i].at("role").get<std::string>());
+      const bool history = is_role_trained(role, config) && !by_role[i];
+      wanted.trained.push_back(said[i].value_or(by_role[i]));
+      wanted.kept_out.push_back(!said[i].value_or(!history));
+      usual.push_back(said[i].value_or(by_role[i] || wanted.inputs));
+      if (!parts[i].empty()) choose_by_parts(i);
+    }
+  }
+
+  // Returns the stretches of the written text that parts keep out.
+  std::vector<LeftOut> left_out(std::span<const ChatPart> written, TrainOnEos ends) const {
+    std::vector<LeftOut> all;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      if (!parts[i].empty() && wanted.trained[i])
+        std::ranges::copy(kept_out_by_parts(written, i, parts[i], usual[i], ends != TrainOnEos::all),
+                          std::back_inserter(all));
+    return all;
+  }
+
+ private:
+  void choose_by_parts(std::size_t i) {
+    const bool any =
+        std::ranges::any_of(parts[i], [&](const SaidPart& part) { return part.trained.value_or(usual[i]); });
+    wanted.trained[i] = any;
+    wanted.kept_out[i] = !any;
+    wanted.located |= any;
+  }
+};
 
 // Returns the reason why a conversation has no targets.
 std::string reason(const ChatTurns& turns, const WantedTurns& wanted, const TrainedTurns& found, bool marks,
@@ -69,15 +123,21 @@ std::string reason(const ChatTurns& turns, const WantedTurns& wanted, const Trai
     return set == list.end() ? 0 : set - list.begin() + 1;
   };
   const std::string roles = str("data.roles_to_train: ", roles_of(config));
-  if (first(wanted.trained) == 0 && first(wanted.kept_out) > 0)
-    return str("message ", first(wanted.kept_out),
-               " has \"weight\": 0 or \"train\": false, and no other has a ", "role that is trained (", roles,
-               ")");
+  // Names the last with data.mask_history, which keeps earlier ones out too.
+  const auto& out = wanted.kept_out;
+  const auto kept_out =
+      config.mask_history ? out.rend() - std::find(out.rbegin(), out.rend(), true) : first(out);
+  if (first(wanted.trained) == 0 && kept_out > 0)
+    return str("message ", kept_out, " has \"weight\": 0 or \"train\": false, and no other has a ",
+               "role that is trained (", roles, ")");
   if (first(wanted.trained) == 0)
     return str("none of its ", turns.messages.size(), " messages has a role that is trained (", roles, ")");
   if (!found.lost.empty())
     return str("message ", found.lost.front(), ": the chat template writes it in another way when more ",
                "messages follow, or not at all");
+  if (wanted.located || config.ignore_empty_think)
+    return str("message ", first(wanted.trained),
+               ": it is empty, or its parts or data.ignore_empty_think leave nothing of it to train on");
   return str("message ", first(wanted.trained),
              marks ? ": the chat template's {% generation %} blocks do not contain it" : ": it is empty");
 }
@@ -127,9 +187,34 @@ void require_no_choice(const ChatTemplate& chat, const DataConfig& config) {
     throw UserError(Exit::config, str("data.train_on_eos: ", why));
 }
 
+ChatTurns arranged(const ChatTurns& given, const ChatTemplate& chat, const DataConfig& config) {
+  ChatTurns turns = given;
+  std::vector<Json>& messages = turns.messages;
+  const std::string where;
+  const Place nowhere{&where};
+  std::vector<bool> joined(messages.size());
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    if (const SaidParts parts = said_parts(messages[i], "", nowhere); !parts.empty()) {
+      messages[i]["content"] = joined_text(parts);
+      joined[i] = true;
+    }
+  if (!config.reasoning_content) return turns;
+  const std::vector<Json> before = messages;
+  arrange_reasoning(messages, *config.reasoning_content,
+                    chat.format() ? "" : chat.writer(turns.with).reasoning_key());
+  for (std::size_t i = 0; i < messages.size(); ++i)
+    if (joined[i] && messages[i]["content"] != before[i]["content"])
+      throw std::invalid_argument(str("message ", i + 1,
+                                      ": data.reasoning_content would change its content, ",
+                                      "whose parts have \"train\" or \"weight\"; take one of them out"));
+  return turns;
+}
+
 Sample trained_chat(const ChatTemplate& chat, const DataConfig& config, const TextSampleBuilder& builder,
-                    const ChatTurns& turns, const SaidTrained& said, const Place& at) {
-  const WantedTurns wanted = wanted_turns(turns, said, config);
+                    const ChatTurns& given, const SaidTrained& said, const Place& at) {
+  const Choice choice(given, said, config, at);
+  const WantedTurns& wanted = choice.wanted;
+  const ChatTurns turns = arranged(given, chat, config);
   WrittenChat written;
   if (const ChatFormat* format = chat.format()) {
     require_plain(turns.with);
@@ -141,7 +226,8 @@ Sample trained_chat(const ChatTemplate& chat, const DataConfig& config, const Te
     written = chat.writer(turns.with).write(turns, wanted);
     require_written(chat.writer(turns.with), turns);
   }
-  Sample out = make_chat_sample(written.parts, wanted, config, builder, at);
+  Sample out = make_chat_sample(written.parts, wanted, config, builder, at,
+                                choice.left_out(written.parts, config.train_on_eos));
   out.turns.lost = std::move(written.lost);
   out.turns.unopened = std::move(written.unopened);
   if (count_targets(out.labels) == 0)

@@ -17,6 +17,11 @@ using SaidTrained = std::vector<std::optional<bool>>;
 // names the message in errors.
 std::optional<bool> said_trained(const Json& message, const std::string& where, const Place& at);
 
+// Returns the conversation as the template gets it: with thoughts as data.reasoning_content has them, and as
+// one text the contents of messages whose parts say that they are trained or not. Throws
+// std::invalid_argument.
+ChatTurns arranged(const ChatTurns&, const ChatTemplate&, const DataConfig&);
+
 // Throws std::invalid_argument if the template refuses the conversation.
 Sample trained_chat(const ChatTemplate&, const DataConfig&, const TextSampleBuilder&, const ChatTurns&,
                     const SaidTrained&, const Place& at);

@@ -60,10 +60,13 @@ Batch reshaped(const Batch& b, std::int64_t length) {
   require(b.source_starts.empty(), "pairs are not cut into several");
   Batch cut = b;
   cut.starts = {0};
+  cut.dataset_of.clear();
   for (std::size_t s = 0; s + 1 < b.starts.size(); ++s) {
-    for (std::int64_t begin = b.starts[s]; begin < b.starts[s + 1]; begin += length)
+    for (std::int64_t begin = b.starts[s]; begin < b.starts[s + 1]; begin += length) {
       cut.starts.push_back(
           static_cast<std::int32_t>(std::min<std::int64_t>(begin + length, b.starts[s + 1])));
+      if (!b.dataset_of.empty()) cut.dataset_of.push_back(b.dataset_of[s]);
+    }
   }
   for (std::int32_t& position : cut.positions) position = static_cast<std::int32_t>(position % length);
   cut.target_rows.clear();

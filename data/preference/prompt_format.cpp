@@ -9,6 +9,7 @@
 
 #include "data/chat/chat_inputs.h"
 #include "data/chat/rendered_chat.h"
+#include "data/chat/said_parts.h"
 #include "data/chat/trained_chat.h"
 #include "data/files/json_row.h"
 #include "data/preference/shared_prompt.h"
@@ -88,24 +89,33 @@ class PromptFormat : public Format {
       if (const auto said = chosen_turns(messages, before, at))
         return trained_chat(chat_.chat_template(), config_, builder_, RenderedChat::turns(messages, with),
                             *said, at);
-      return builder_.answer_to(begin, chat_.whole(messages, with), at);
+      const std::string text = chat_.text(messages, with);
+      Sample sample = builder_.answer_to(begin, builder_.tokenizer().encode(text), at);
+      if (config_.ignore_empty_think) leave_out(sample, text, empty_thoughts(text), builder_.tokenizer());
+      return sample;
     } catch (const std::invalid_argument& wrong) {
       at.fail(wrong.what());
     }
   }
 
-  // Returns the choice of messages if one of them contradicts the rule: all but the prompt is trained.
+  // Returns the choice of messages if one of them, or data.mask_history, contradicts the rule: all but the
+  // prompt is trained.
   std::optional<SaidTrained> chosen_turns(const Messages& messages, std::size_t before,
                                           const Place& at) const {
     SaidTrained said;
-    bool other = false;
+    bool other = false, later = false;
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const bool prompt = i < before;
-      said.push_back(said_trained(
-          messages[i], str(printable(prompt ? prompt_.name() : answer_), "[", prompt ? i : i - before, "]"),
-          at));
-      other |= said.back() == prompt;
+      const std::string where =
+          str(printable(prompt ? prompt_.name() : answer_), "[", prompt ? i : i - before, "]");
+      said.push_back(said_trained(messages[i], where, at));
+      other |= said.back() == prompt || !said_parts(messages[i], where, at).empty();
       if (prompt && !said.back()) said.back() = train_prompt_;
+    }
+    for (std::size_t i = messages.size(); config_.mask_history && i-- > before;) {
+      if (messages[i].at("role") != "assistant") continue;
+      other |= later && !said[i];
+      later = true;
     }
     if (!other) return std::nullopt;
     require_no_choice(chat_.chat_template(), config_);

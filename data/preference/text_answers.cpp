@@ -7,6 +7,7 @@
 
 #include "data/chat/chat_inputs.h"
 #include "data/chat/rendered_chat.h"
+#include "data/chat/said_parts.h"
 #include "data/chat/trained_chat.h"
 #include "data/files/json_row.h"
 #include "data/preference/answers.h"
@@ -82,7 +83,9 @@ class TextAnswers : public Format {
     Messages messages = read_messages(list, name, at);
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const std::string where = str(printable(name), "[", i, "]");
-      if (said_trained(messages[i], where, at) == false)
+      const SaidParts parts = said_parts(messages[i], where, at);
+      const bool out = std::ranges::any_of(parts, [](const SaidPart& p) { return p.trained == false; });
+      if (out || said_trained(messages[i], where, at) == false)
         at.fail(where +
                 ": \"weight\": 0 and \"train\": false have no effect, because complete answers are compared; "
                 "take the key out, or the row");

@@ -129,6 +129,11 @@ std::int64_t count_targets(std::span<const std::int32_t> labels, bool first) {
                        [](std::int32_t l) { return l != kIgnored; });
 }
 
+std::int32_t Dataset::dataset_of(std::int64_t i) const {
+  return static_cast<std::int32_t>(std::upper_bound(bounds_.begin(), bounds_.end(), row(i)) -
+                                   bounds_.begin() - 1);
+}
+
 Json Dataset::prompt_row(std::int64_t i) const {
   const std::string from = source(i);
   return read_row(store_->row(row(i)), {&from}, NonFinite::null);

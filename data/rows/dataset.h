@@ -146,6 +146,11 @@ class Dataset {
   float value(std::int64_t i) const { return store_->value(row(i)); }
   std::span<const float> old_logps(std::int64_t i) const { return store_->old_logps(row(i)); }
   std::span<const float> classes(std::int64_t i) const { return store_->classes(row(i)); }
+  // Sets the beginnings of each dataset's samples in the store, and the end of the last; dataset_of() then
+  // returns the number of a sample's dataset.
+  void set_bounds(std::vector<std::int64_t> bounds) { bounds_ = std::move(bounds); }
+  bool has_bounds() const { return !bounds_.empty(); }
+  std::int32_t dataset_of(std::int64_t i) const;
   Json prompt_row(std::int64_t i) const;  // as in its file, with null for NaN and infinities
   RowKind kind() const { return store_ ? store_->kind() : RowKind::example; }
   std::string source(std::int64_t i) const { return store_->source(row(i)); }
@@ -161,7 +166,7 @@ class Dataset {
   std::int64_t row(std::int64_t i) const { return rows_[static_cast<std::size_t>(i)]; }
 
   std::shared_ptr<const SampleStore> store_;  // shared: the training and the held-out part have one store
-  std::vector<std::int64_t> rows_;
+  std::vector<std::int64_t> rows_, bounds_;
   std::int64_t tokens_ = 0, targets_ = 0, longest_ = 0, untrained_ = 0;
 };
 

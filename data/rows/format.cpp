@@ -17,6 +17,9 @@ std::vector<std::string_view> FormatContext::chat_settings() const {
   if (data.datasets.size() + data.eval_datasets.size() != 1) return given;
   if (!data.tools.text.empty()) given.emplace_back("tools");
   if (!data.chat_template_kwargs.text.empty()) given.emplace_back("chat_template_kwargs");
+  if (data.reasoning_content) given.emplace_back("reasoning_content");
+  if (data.ignore_empty_think) given.emplace_back("ignore_empty_think");
+  if (data.mask_history) given.emplace_back("mask_history");
   return given;
 }
 

@@ -61,6 +61,9 @@ struct Batch {
   // not a part.
   std::int64_t length = 0;
 
+  // (sequences) The number, in the settings, of the dataset that each comes from; empty: not asked for.
+  std::vector<std::int32_t> dataset_of;
+
   // Classifications: each target's label, one after another: a class, or a number for each label.
   std::vector<float> labels;
 

@@ -124,7 +124,22 @@ void Head::add_up(Ctx& c, Tensor sum, float loss_scale, Tensor d, Tensor x, cons
   });
 }
 
+// Adds the losses of the targets from `begin` on to the sums of their groups.
+void Head::add_groups(Ctx& c, const CrossEntropy& loss, Tensor losses, std::int64_t begin) {
+  const std::int64_t end = begin + losses.numel();
+  std::int64_t from = 0;
+  for (const TargetStretch& s : loss.stretches) {
+    const std::int64_t first = std::max(from, begin), last = std::min(s.end, end);
+    if (s.group >= 0 && first < last)
+      c.ops.run(
+          op::Sum{part(loss.group_sums, s.group, s.group + 1), part(losses, first - begin, last - begin)});
+    from = s.end;
+  }
+}
+
 void Head::compute(Ctx& c, Tensor d, Tensor x, const Targets& t, const CrossEntropy& loss) const {
+  require(loss.stretches.empty() || loss.stretches.back().end == t.rows.numel(),
+          "stretches of other targets than the head has");
   add_up(c, loss.sum, loss.scale, d, x, t, [&](const LogitLoss::Chunk& k) {
     cross_entropy(c, {.loss = k.losses,
                       .logits = k.logits,
@@ -134,6 +149,7 @@ void Head::compute(Ctx& c, Tensor d, Tensor x, const Targets& t, const CrossEntr
                       .dynamic = loss.dynamic,
                       .gradient = k.gradient,
                       .cap = k.cap});
+    add_groups(c, loss, k.losses, k.begin);
   });
 }
 

@@ -70,6 +70,7 @@ struct Head {
   // Calls loss_of(LogitLoss::Chunk) for each chunk, and adds its losses to `sum`. scale: of the gradients.
   void add_up(Ctx&, Tensor sum, float scale, Tensor d, Tensor x, const Targets&, const auto& loss_of) const;
   void cross_entropy(Ctx&, op::CrossEntropy) const;
+  static void add_groups(Ctx&, const CrossEntropy&, Tensor losses, std::int64_t begin);
   void whole_logits(Ctx&, Tensor y, Tensor logits) const;
   RowValues values_of(Ctx&, const RowLoss&, Tensor x, const Targets&) const;
   void value_of(Ctx&, const Chunk&, const RowValues&, const Targets&, std::int64_t begin,

@@ -49,11 +49,17 @@ struct ObjectiveNeeds {
   bool taught = false;  // the teacher gives the answers of the others
 };
 
+// Names under which the log has the losses of datasets, by their number in the settings; "": none.
+struct ReportedSources {
+  std::vector<std::string> train = {}, eval = {};
+};
+
 // Arguments of ObjectiveKind::make that are not settings of the objective.
 struct ObjectiveParts {
   double label_smoothing = 0;        // for sft
   std::int64_t longest = INT64_MAX;  // tokens of a sequence, to which KTO's mismatched rows are cut
   std::shared_ptr<const TeacherFile> taught = nullptr;  // for distill: in place of a teacher
+  ReportedSources sources = {};                         // for sft
 };
 
 // Throws an error with this text.
