@@ -56,6 +56,8 @@ def main():
     a.folder.mkdir(parents=True, exist_ok=True)
     rows = [r for r in read_rows(a.data / "gsm8k/train.jsonl") if len(r["question"]) + len(r["answer"]) <= LONGEST]
     a.train_rows, a.held_out_rows = rows[:-HELD_OUT], rows[-HELD_OUT:]
+    if a.steps * parts.BATCH > len(a.train_rows):
+        sys.exit(f"--steps {a.steps}: {len(a.train_rows)} rows are enough for {len(a.train_rows) // parts.BATCH} steps")
     kit = Kit(a)
     result = Result("bench/real/run.py FT DATA FOLDER --packages DIR " + f"--parts {a.parts} --models {a.models} --steps {a.steps} "
                     f"--problems {a.problems} --prompts {a.prompts} --pairs {a.pairs}")
