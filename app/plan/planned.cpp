@@ -4,6 +4,7 @@
 #include <span>
 
 #include "app/assembly/engine.h"
+#include "app/plan/last_below_zero.h"
 #include "app/plan/request.h"
 #include "app/rollouts/sampling.h"
 #include "engine/cuda/cuda_ops.h"
@@ -128,20 +129,6 @@ std::int64_t most_tokens(const RunConfig& config, const ModelInfo& info) {
   return info.positions > 0 ? std::min(most, info.positions) : most;
 }
 
-// Returns the largest n with n kLengthStep <= `most` for which `holds` is true. `holds` must be true up to
-// some length and false beyond it.
-template <class Holds>
-std::int64_t most_steps(std::int64_t most, const Holds& holds) {
-  std::int64_t low = 0, high = 1;
-  while (high * kLengthStep <= most && holds(high)) low = high, high *= 2;
-  if (high * kLengthStep > most) return low;
-  while (high - low > 1) {
-    const std::int64_t middle = (low + high) / 2;
-    (holds(middle) ? low : high) = middle;
-  }
-  return low;
-}
-
 }  // namespace
 
 std::int64_t Planned::host() const {
@@ -235,20 +222,21 @@ std::int64_t choose_recomputed(const RunConfig& config, Model& model, const Plan
 
 std::int64_t longest_that_fits(const RunConfig& config, Room room) {
   const std::vector<BuiltModel> stages = build_stages(config);
-  return kLengthStep * most_steps(most_tokens(config, stages[0].made.info), [&](std::int64_t steps) {
+  const std::int64_t most = most_tokens(config, stages[0].made.info);
+  return kLengthStep * last_below_zero(most / kLengthStep, [&](std::int64_t steps) {
            // Room::there is left 0, so that the plan recomputes as much as the configuration allows.
            const Planned p =
                plan_stages(config, stages, nullptr, {.workspace = room.workspace, .driver = room.driver},
                            steps * kLengthStep, Costs::none);
-           return p.plan.memory.total <= room.there;
+           return p.plan.memory.total - room.there - 1;
          });
 }
 
 std::int64_t shortest_that_computes(const RunConfig& config, Room room, double flop) {
   const std::vector<BuiltModel> stages = build_stages(config);
   const std::int64_t most = most_tokens(config, stages[0].made.info);
-  const std::int64_t below = most_steps(most, [&](std::int64_t steps) {
-    return plan_stages(config, stages, nullptr, room, steps * kLengthStep, Costs::flops).plan.computed < flop;
+  const std::int64_t below = last_below_zero(most / kLengthStep, [&](std::int64_t steps) {
+    return plan_stages(config, stages, nullptr, room, steps * kLengthStep, Costs::flops).plan.computed - flop;
   });
   return (below + 1) * kLengthStep <= most ? (below + 1) * kLengthStep : 0;
 }

@@ -109,14 +109,16 @@ class Sweep {
  private:
   std::string file(const std::string& name) const { return join_path(plan_.folder, name); }
 
-  // Reads the rows of an earlier start whose settings are unchanged.
+  // Reads the rows of an earlier start whose settings are unchanged. Its table may have had other columns.
   void read_finished() {
-    for (const SweepRow& row : read_sweep_table(file("sweep.json")).rows) {
+    for (SweepRow row : read_sweep_table(file("sweep.json")).rows) {
       const auto run = std::find_if(plan_.runs.begin(), plan_.runs.end(),
                                     [&](const SweepRun& r) { return r.name == row.name; });
-      if (run != plan_.runs.end() && !may_end_otherwise(row.exit_code) &&
-          is_as_before(file(run->name), run->config))
-        finished_[row.name] = row;
+      if (run == plan_.runs.end() || may_end_otherwise(row.exit_code) ||
+          !is_as_before(file(run->name), run->config))
+        continue;
+      row.values = empty_row(plan_, *run).values;
+      finished_[row.name] = row;
     }
   }
   SweepRow run_one(std::size_t i) {

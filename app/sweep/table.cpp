@@ -139,6 +139,8 @@ SweepTable read_sweep_table(const std::string& file) {
                       .eval_loss = number_of(o, "eval_loss"),
                       .exit_code = static_cast<int>(o.integer("exit_code", 0, 255)),
                       .result = o.text("result")});
+    if (t.rows.back().values.size() != t.columns.size())
+      o.refuse("values", "a list with a value for each column");
   }
   return t;
 }

@@ -82,6 +82,7 @@ struct BatchShape {
   std::int64_t whole = 0;                              // tokens of sequences that share rows; 0: none share
 
   std::int64_t all_tokens() const { return tokens + source_tokens; }
+  bool operator==(const BatchShape&) const = default;
 };
 BatchShape shape_of(const Batch&);
 // Tokens of the longest sequence. starts: the first row of each sequence, and the end.

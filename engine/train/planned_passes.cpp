@@ -57,10 +57,10 @@ void share(Batch& b, const BatchShape& s) {
     b.whole_starts.push_back(static_cast<std::int32_t>(s.whole * i / (2 * s.compared)));
 }
 
-// Makes a batch of the given shape, with ids that are never read, and targets from row `first_target` on.
-Batch batch_of(const BatchShape& s, std::int64_t first_target = 0) {
+Batch batch_of(const BatchShape& s, std::int64_t first_target) {
   Batch b;
   b.starts = {0};
+  b.positions.reserve(static_cast<std::size_t>(s.tokens));
   for (std::int64_t i = 0; i < s.sequences; ++i) {
     const std::int64_t length = length_of(i, s.sequences, s.tokens, s.longest);
     b.positions.resize(b.positions.size() + static_cast<std::size_t>(length));
@@ -93,6 +93,13 @@ std::int64_t first_target(const Grid* grid, std::int64_t tokens) {
 
 }  // namespace
 
+const Batch& MadeUpBatches::of(const BatchShape& shape, std::int64_t first_target) {
+  const auto same = [&](const Made& m) { return m.shape == shape && m.first_target == first_target; };
+  const auto at = std::find_if(made_.begin(), made_.end(), same);
+  if (at != made_.end()) return at->batch;
+  return made_.emplace_back(Made{shape, first_target, batch_of(shape, first_target)}).batch;
+}
+
 Arena endless(Ops& ops) { return {ops.allocate(0), std::int64_t{1} << 60, row_padding(ops.device())}; }
 
 void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, Peaks& peaks) {
@@ -100,7 +107,7 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
   Ctx c{ops, saved, scratch, {p.dtype, {}, train, train ? peaks.inputs : nullptr}};
   c.grid = p.grid;
   Tensor loss = scratch.take({1}, DType::f64);
-  const Batch batch = batch_of(shape, first_target(p.grid, shape.tokens));
+  const Batch& batch = p.batches.of(shape, first_target(p.grid, shape.tokens));
   const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
   if (train && c.pipeline()) {
     std::vector<Arena> others;  // for the passes of the other chunks; any pass may use any arena
@@ -123,7 +130,7 @@ void run_batch(const Passes& p, Ops& ops, const BatchShape& shape, bool train, P
 
 void run_scoring(const Policy& scorer, Ops& ops, DType dtype, const BatchShape& shape, Peaks& peaks) {
   Arena saved = endless(ops), scratch = endless(ops);
-  scores_of(Ctx{ops, saved, scratch, {dtype}}, scorer, batch_of(shape));
+  scores_of(Ctx{ops, saved, scratch, {dtype}}, scorer, batch_of(shape, 0));
   peaks.cover(saved, scratch);
 }
 
@@ -132,8 +139,9 @@ void run_valuing(const Passes& p, Ops& ops, const BatchShape& shape, Peaks& peak
   Ctx c{ops, saved, scratch, {p.dtype, {}, false}};
   c.grid = p.grid;
   const Pass pass{c, p.policy, {p.reference, {}, p.critic}};
-  for (const bool reference : {false, true}) p.objective.logps(pass, batch_of(shape), reference);
-  if (p.critic) scores_of(c, p.critic, batch_of(shape));
+  const Batch& batch = p.batches.of(shape);
+  for (const bool reference : {false, true}) p.objective.logps(pass, batch, reference);
+  if (p.critic) scores_of(c, p.critic, batch);
   peaks.cover(saved, scratch);
 }
 

@@ -1,6 +1,7 @@
 // Runs a run's passes on made-up batches of its largest shapes, with Ops that count: NullOps, TraceOps.
 #pragma once
 #include <algorithm>
+#include <list>
 
 #include "engine/layers/attention/kv_cache.h"
 #include "engine/model/model.h"
@@ -22,12 +23,30 @@ struct Peaks {
   }
 };
 
+// Made-up batches of the shapes that a plan's passes use. Each is made once: a batch of a million tokens
+// takes longer to fill than its passes take.
+class MadeUpBatches {
+ public:
+  // Returns a batch with ids that are never read, and with targets from row `first_target` on. It remains
+  // valid.
+  const Batch& of(const BatchShape&, std::int64_t first_target = 0);
+
+ private:
+  struct Made {
+    BatchShape shape;
+    std::int64_t first_target;
+    Batch batch;
+  };
+  std::list<Made> made_;
+};
+
 // Models and objective of the passes. The functions below raise the peaks.
 struct Passes {
   Objective& objective;
   Policy policy, reference, critic;
   DType dtype;
   const Grid* grid;
+  MadeUpBatches& batches;
 };
 void run_batch(const Passes&, Ops&, const BatchShape&, bool train, Peaks&);
 // Runs the passes that compute log-probabilities of answers under policy and reference, and the critic's

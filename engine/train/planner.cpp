@@ -180,7 +180,9 @@ BlockCosts flops_by_block(Model& model, const PlanRequest& r) {
   TraceOps trace(null, {.calls = true});
   Peaks unused;
   const auto supervised = make_objective({});
-  run_batch({*supervised, {&model, &store}, {}, {}, r.dtype, nullptr}, trace, r.train[0], true, unused);
+  MadeUpBatches batches;
+  run_batch({*supervised, {&model, &store}, {}, {}, r.dtype, nullptr, batches}, trace, r.train[0], true,
+            unused);
   struct Units final : Visitor {
     void unit(std::string_view name) override { all.emplace_back(name, blocks); }
     void block(std::string_view name) override {
@@ -274,12 +276,14 @@ Plan plan_run(Model& model, const PlanRequest& r) {
   hold(scorer, r.scorer, null, comm, r);
   hold(critic, r.critic, null, comm, r);
   const auto supervised = r.objective ? nullptr : make_objective({});
+  MadeUpBatches batches;
   const Passes passes{r.objective ? *r.objective : *supervised,
                       {&model, &store},
                       frozen ? Policy{r.reference, &*frozen} : Policy{},
                       critic ? Policy{r.critic, &*critic} : Policy{},
                       r.dtype,
-                      &grid};
+                      &grid,
+                      batches};
   Plan plan;
   EachParameter count([&](Parameter& p) {
     plan.parameters += p.elements();

@@ -144,6 +144,100 @@ def rows():
     yield b'\4\xef\xbb\xbfa line\r\nanother\n'
 
 
+def tokenizers(most=200):
+    """Returns tokenizer.json files with the first pieces of their vocabularies, and the merges of these."""
+    for content in read('tests/data/tokenizers/*/tokenizer.json'):
+        file = json.loads(content)
+        model = file['model']
+        if isinstance(model['vocab'], dict):
+            model['vocab'] = {piece: i for piece, i in model['vocab'].items() if i < most}
+            known = model['vocab']
+            pairs = (m if isinstance(m, list) else m.split(' ') for m in model.get('merges', []))
+            model['merges'] = [' '.join(p) for p in pairs if ''.join(p) in known and all(x in known for x in p)][:50]
+        else:
+            model['vocab'] = model['vocab'][:most]
+        file['added_tokens'] = file['added_tokens'][:5]
+        yield json.dumps(file).encode()
+
+
+def token_folders():
+    """Returns the files of a folder after one another, with zero bytes between them."""
+    files = small(tokenizers())
+    settings = small(read('tests/**/tokenizer_config.json'))
+    yield from files
+    yield from (files[0] + b'\0' + s for s in settings)
+    vocab = json.dumps({'a': 0, 'b': 1, 'ab': 2, '\u0120': 3, '\u0120a': 4, '<s>': 5}).encode()
+    for kind in ('GPT2Tokenizer', 'Qwen2Tokenizer'):
+        said = json.dumps({'tokenizer_class': kind, 'bos_token': '<s>', 'add_bos_token': True}).encode()
+        yield vocab + b'\0' + said + b'\0#version: 0.2\na b\n\xc4\xa0 a\n'
+
+
+def commands():
+    """Returns command lines of other programs after a zero byte, a word a line; some with a file."""
+    for line in ('trl sft --model_name_or_path m --dataset_name d --use_peft --lora_r 8 --learning_rate 1e-4',
+                 'accelerate launch --num_processes 4 -m trl.scripts.dpo --model_name_or_path=m --beta 0.1',
+                 'deepspeed --num_gpus=2 run_translation.py --model_name_or_path t5-small --fp16 --do_train '
+                 '--source_lang en --target_lang de --train_file a.json --deepspeed ds.json',
+                 'deepspeed main.py --model_name_or_path m --data_path d --zero_stage 2 --lora_dim 8 --offload',
+                 'torchrun --nproc_per_node 2 train.py --gradient_checkpointing true'):
+        yield b'\0' + '\n'.join(line.split(' ')).encode()
+    for line, file in (('A=1 llamafactory-cli train f.yml stage=sft', 'model_name_or_path: m\ndo_train: true\n'),
+                       ('tune run --nproc_per_node 2 lora --config f.yml epochs=1', 'batch_size: 2\nepochs: 1\n'),
+                       ('axolotl train f.yml --learning-rate 1e-4', 'base_model: m\nadapter: lora\n'),
+                       ('trl sft --config f.yml --packing', 'model_name_or_path: m\ndataset_name: d\n')):
+        yield b'\0' + '\n'.join(line.split(' ')).encode() + b'\0' + file.encode()
+
+
+def foreign_files():
+    """Returns configurations of other programs after a byte that lets their keys show whose they are."""
+    for text in ('base_model: m\nadapter: qlora\nload_in_4bit: true\nlora_r: 8\nlora_alpha: 16\nsequence_len: 512\n'
+                 'datasets:\n  - path: d\n    type: alpaca\n    split: train[:9]\nmicro_batch_size: 2\nnum_epochs: 1\n'
+                 'optimizer: adamw_bnb_8bit\nlearning_rate: 2e-4\nplugins: [axolotl.integrations.liger.LigerPlugin]\n',
+                 'model_name_or_path: m\nstage: sft\nfinetuning_type: lora\nlora_target: all\ndataset: alpaca_en\n'
+                 'template: qwen\ncutoff_len: 2048\ndo_train: true\nbf16: true\nper_device_train_batch_size: 1\n',
+                 'model_name_or_path: m\ndataset_name: d\nlearning_rate: 1.0e-4\nuse_peft: true\npacking: true\n',
+                 'tokenizer:\n  _component_: torchtune.models.llama3.llama3_tokenizer\n  path: /t\n'
+                 'model:\n  _component_: torchtune.models.llama3.lora_llama3_8b\n  lora_rank: 8\n'
+                 'dataset: {_component_: torchtune.datasets.alpaca_dataset}\nbatch_size: 2\noutput_dir: /tmp/x\n'
+                 'checkpointer:\n  checkpoint_dir: ${output_dir}/a\n'):
+        yield b'\xff' + text.encode()
+
+
+def run_configs():
+    """Returns run.json files, some with DeepSpeed's file after a zero byte."""
+    yield from small(read('configs/**/*.json'), 60)
+    run = {'model': {'model_name_or_path': 'm'}, 'data': {'datasets': [{'path': 'd'}]}}
+    deepspeed = {'train_batch_size': 'auto', 'zero_optimization': {'stage': 2, 'offload_optimizer': {'device': 'cpu'}},
+                 'bf16': {'enabled': 'auto'}, 'optimizer': {'type': 'AdamW', 'params': {'lr': 'auto'}},
+                 'gradient_clipping': 1.0}
+    yield json.dumps(run).encode() + b'\0' + json.dumps(deepspeed).encode()
+    yield json.dumps(run).encode() + b'\0{"train_micro_batch_size_per_gpu": 1, # c\n "fp16": {"enabled": true},}'
+
+
+def quantized_configs():
+    """Returns config.json files of weights in 4 bits and in FP8."""
+    floats = {'num_bits': 8, 'type': 'float', 'strategy': 'channel', 'symmetric': True, 'dynamic': False}
+    group = {'targets': ['Linear'], 'weights': floats, 'input_activations': {**floats, 'strategy': 'token'}}
+    for said in ({'quant_method': 'bitsandbytes', 'load_in_4bit': True, 'bnb_4bit_quant_type': 'nf4',
+                  'bnb_4bit_use_double_quant': True, 'llm_int8_skip_modules': ['lm_head'],
+                  'bnb_4bit_compute_dtype': 'bfloat16', 'bnb_4bit_quant_storage': 'uint8'},
+                 {'quant_method': 'fp8', 'weight_block_size': [128, 128], 'activation_scheme': 'dynamic', 'fmt': 'e4m3',
+                  'modules_to_not_convert': ['lm_head']},
+                 {'quant_method': 'compressed-tensors', 'format': 'float-quantized', 'ignore': ['re:.*head'],
+                  'config_groups': {'group_0': group}}):
+        yield json.dumps({'model_type': 'llama', 'quantization_config': said}).encode()
+
+
+def results():
+    """Returns the results of a sweep, and those of a search after a zero byte."""
+    run = {'run': 'a', 'values': ['1'], 'peak_memory_bytes': 5, 'tokens_per_second': 2.5, 'train_loss': None,
+           'eval_loss': 0.1, 'exit_code': 0, 'result': 'done'}
+    yield json.dumps({'columns': ['data.max_seq_length'], 'runs': [run, {**run, 'values': ['64']}]}).encode()
+    trial = {'key': 'k', 'settings': {}, 'exit_code': 0, 'result': 'done', 'stopped_early': False,
+             'steps': 3, 'tokens_per_second': 2.5, 'seconds_per_step': 0.1, 'noise': 0.01}
+    yield b'\0' + json.dumps(trial).encode() + b'\n' + json.dumps({**trial, 'exit_code': 5}).encode() + b'\n{"ke'
+
+
 def corpora():
     models, chats = 'tests/golden/models', 'tests/golden/templates'
     parquet = small(read('tests/golden/parquet/*.parquet')) + small(read('tests/golden/parquet/*.arrow'))
@@ -200,6 +294,11 @@ def corpora():
     yield 'rollouts', [b'{"step": 1, "loss": 0.5, "epoch": 0.1}\n{"step": 2, "eval_loss": NaN}\n{"step": 4}\n',
                        b'{"step": 1, "prompt_ids": [1], "completion_ids": [2], "reward": 1.0}\n{"step": 9}\n']
     yield 'rows', list(rows())
+    yield 'tokenizer_json', list(token_folders())
+    yield 'run_config', list(run_configs())
+    yield 'import', list(commands()) + list(foreign_files())
+    yield 'quantized_config', list(quantized_configs())
+    yield 'results', list(results())
 
 
 def words_of(contents):

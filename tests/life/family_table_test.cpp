@@ -2,6 +2,9 @@
 // family.
 #include <gtest/gtest.h>
 
+#include <cctype>
+#include <iostream>
+
 #include "tests/life/program.h"
 
 namespace ft::test {
@@ -13,6 +16,7 @@ struct Row {
   std::string name;
   Json config;  // differences from kCommon
 };
+void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 
 const Json kCommon = {{"vocab_size", 40},
                       {"hidden_size", 16},
@@ -183,22 +187,29 @@ struct Tiny : Workplace {
   }
 };
 
-std::string families_page() {
-  std::string head = "| family", line = "|---", body;
+// By column: the reason of a refusal; empty: it works.
+using Cells = Words;
+
+Cells cells_of(const Row& row) {
+  const Tiny w(row);
+  Cells cells;
+  for (const Column& c : columns_of_table()) cells.push_back(w.refusal(c, row.name));
+  return cells;
+}
+
+std::string page_of(const std::vector<Cells>& all) {
+  std::string head = "| family", line = "|---", body, notes;
   for (const Column& c : columns_of_table()) head += " | " + c.name, line += "|---";
   Words reasons;
-  for (const Row& row : rows_of_table()) {
-    const Tiny w(row);
-    body += "| " + row.name;
-    for (const Column& c : columns_of_table()) {
-      const std::string why = w.refusal(c, row.name);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    body += "| " + rows_of_table()[i].name;
+    for (const std::string& why : all[i]) {
       auto at = std::find(reasons.begin(), reasons.end(), why);
       if (!why.empty() && at == reasons.end()) at = reasons.insert(at, why);
       body += " | " + (why.empty() ? "✓" : std::to_string(at - reasons.begin() + 1));
     }
     body += " |\n";
   }
-  std::string notes;
   for (std::size_t i = 0; i < reasons.size(); ++i)
     notes += "| " + std::to_string(i + 1) + " | " + reasons[i] + " |\n";
   return R"(# Families and methods
@@ -212,11 +223,59 @@ beside each other are in [together.md](together.md), and T5 has [a page of its o
          " |\n" + line + "|\n" + body + "\n## What ft says\n\n| | reason |\n|---|---|\n" + notes;
 }
 
-TEST(FamilyTable, IsTheDocs) {
-  const std::string made = families_page(), fresh = testing::TempDir() + "/families.md";
-  const bool same = contents(source_path("docs/families.md")) == made;
-  if (!same) std::ofstream(fresh) << made;
-  EXPECT_TRUE(same) << "docs/families.md is out of date; copy " << fresh;
+std::string page() { return contents(source_path("docs/families.md")); }
+
+// Returns the rest of the page's line that begins so, without the end of its last cell.
+std::string rest_of_line(const std::string& text, const std::string& begin) {
+  const std::size_t at = text.find("\n" + begin);
+  if (at == text.npos) return "";
+  const std::size_t from = at + 1 + begin.size();
+  return text.substr(from, text.find(" |\n", from) - from);
+}
+
+// Returns a family's cells as the page has them; empty: it is not there.
+Cells cells_on(const std::string& text, const std::string& family) {
+  Cells cells;
+  std::istringstream line(rest_of_line(text, "| " + family + " | "));
+  for (std::string word; line >> word;) {
+    if (word == "|") continue;
+    cells.push_back(word == "✓" ? "" : rest_of_line(text, "| " + word + " | "));
+  }
+  return cells;
+}
+
+class FamilyTable : public testing::TestWithParam<Row> {};
+
+TEST_P(FamilyTable, RowIsTheDocs) {
+  const Cells now = cells_of(GetParam()), docs = cells_on(page(), GetParam().name);
+  const std::vector<Column> columns = columns_of_table();
+  ASSERT_EQ(docs.size(), columns.size()) << GetParam().name << " in docs/families.md";
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    EXPECT_EQ(now[i], docs[i])
+        << GetParam().name << ", " << columns[i].name
+        << ": docs/families.md is out of date; FamilyTablePage.DISABLED_IsMade makes it";
+}
+
+INSTANTIATE_TEST_SUITE_P(All, FamilyTable, testing::ValuesIn(rows_of_table()), [](const auto& row) {
+  std::string name = row.param.name;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+});
+
+// The page has these families and nothing else, so that its rows are all that was to be run.
+TEST(FamilyTablePage, HasTheRowsAndReasons) {
+  std::vector<Cells> all;
+  for (const Row& row : rows_of_table()) all.push_back(cells_on(page(), row.name));
+  EXPECT_EQ(page_of(all), page());
+}
+
+TEST(FamilyTablePage, DISABLED_IsMade) {
+  std::vector<Cells> all;
+  for (const Row& row : rows_of_table()) all.push_back(cells_of(row));
+  const std::string fresh = testing::TempDir() + "/families.md";
+  std::ofstream(fresh) << page_of(all);
+  std::cout << "copy " << fresh << " to docs/families.md\n";
 }
 
 }  // namespace

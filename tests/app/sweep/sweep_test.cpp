@@ -200,6 +200,15 @@ TEST(SweepTable, IsReadBack) {
   EXPECT_TRUE(std::isnan(back.rows[1].train_loss));
   write_file(file, "{\"columns\": [], \"runs\": [3]}");
   EXPECT_THROW(read_sweep_table(file), UserError);
+  SweepTable other = example();
+  other.rows[2].values.emplace_back("1");
+  write_file(file, other.json());
+  try {
+    read_sweep_table(file);
+    ADD_FAILURE() << "a value without a column is accepted";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("values"), std::string::npos) << e.what();
+  }
   std::filesystem::remove_all(folder);
 }
 

@@ -67,7 +67,8 @@ TEST(Objectives, PlanWithoutTheHostsMemory) {
       HugeHead model;
       const auto objective = make_objective(ObjectiveConfig(kind));
       const Policy policy{&model, &store};
-      const Passes passes{*objective, policy, policy, policy, DType::f32, nullptr};
+      MadeUpBatches batches;
+      const Passes passes{*objective, policy, policy, policy, DType::f32, nullptr, batches};
       const BatchShape shape{.tokens = 8, .targets = 8, .sequences = 4, .longest = 2, .compared = 2};
       Peaks peaks;
       for (const bool train : {false, true}) run_batch(passes, null, shape, train, peaks);
