@@ -110,6 +110,10 @@ std::set<std::string> weights_for_qat(const BuiltModel& b) {
 void quantize_in_passes(const BuiltModel& b, const RunConfig& config) {
   if (!config.training.qat) return;
   const BlockLinears found = linears_of(b);
+  if (b.objective.type->scores)
+    refuse(str("ft writes GGUF files of models that write texts, and objective.type is ",
+               name_of(b.objective.type)));
+  if (b.lora && b.grown) refuse("a GGUF file has no tokens that an adapter adds to its base's");
   if (found.has_experts()) refuse("experts are not quantized in training yet");
   require_merges(b);
   const GgufModel gguf = gguf_model(b);

@@ -295,7 +295,8 @@ void export_gguf_lora(const GgufArgs& args) {
   require_new_file(args);
   if (args.qat)
     throw UserError(Exit::config,
-                    str("--to gguf-lora: training.qat trained ", args.adapter, " for weights that are quantized "
+                    str("--to gguf-lora: training.qat trained ", args.adapter,
+                        " for weights that are quantized "
                         "after they are merged, and readers add a GGUF adapter to weights that are quantized "
                         "already; use --to gguf"));
   const GgufForm& form = gguf_form(args.dtype.empty() ? "float32" : args.dtype);

@@ -24,8 +24,7 @@ __global__ void __launch_bounds__(256) fake_quantize(Rows<Y> y, Rows<X> x, i64 r
     }
     const float d = Codes::scale(furthest), inverse = block_inverse(d), stored = stored_scale(d);
     for (int p = 0; p < kPacks; ++p) {
-      for (float& e : v[p])
-        e = poison == 0 ? Codes::value(Codes::code(e * inverse), stored) : poison;
+      for (float& e : v[p]) e = poison == 0 ? Codes::value(Codes::code(e * inverse), stored) : poison;
       store(y.at(row, column + p * kPack), v[p], {kPack, wide});
     }
   }

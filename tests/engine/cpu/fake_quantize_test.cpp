@@ -87,8 +87,9 @@ TEST(FakeQuantize, OfUnusualBlocks) {
 
 TEST(FakeQuantize, ABlockThatIsNotFiniteBecomesNaN) {
   each_trial({{2, 64}}, [](const Trial& s) {
-    for (const double wrong : {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
-                               std::numeric_limits<double>::quiet_NaN()})
+    for (const double wrong :
+         {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity(),
+          std::numeric_limits<double>::quiet_NaN()})
       for (const BlockFormat format : kFormats) {
         Matrix &x = s.matrix(1), &y = s.matrix(2);
         x.set(1, 40, wrong);

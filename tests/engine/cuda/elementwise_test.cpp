@@ -1,4 +1,7 @@
 // Elementwise computations, sums and optimizers of the CUDA backend against the CPU's.
+#include <cmath>
+#include <limits>
+
 #include "tests/engine/cuda/both.h"
 
 namespace ft::cuda {
@@ -141,7 +144,8 @@ TEST(CudaElementwise, MatricesGetTheValuesOfTheirBlocks) {
 
 TEST(CudaElementwise, BlocksThatAreNotFiniteBecomeNaN) {
   auto ops = make_cuda_ops(0, kSmall);
-  for (const float wrong : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+  for (const float wrong :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     Matrix x(2, 64, DType::f32);
     x.randomize(3).set(1, 40, wrong);
     const OnGpu on(*ops, x, 0);

@@ -142,8 +142,7 @@ TEST(FakeQuantized, SiblingsShareTheProductsOfTheirAdapters) {
     return outputs;
   };
   Named<double> deployed = run.in;
-  for (const char* name : names)
-    deployed = quantized(deployed, name, BlockFormat::q4_0, kForm.scale, kIn);
+  for (const char* name : names) deployed = quantized(deployed, name, BlockFormat::q4_0, kForm.scale, kIn);
   Values<double> got, from;
   for (std::size_t i = 0; i < 3; ++i) {
     for (const double v : y[i]->values()) got.push_back(v);
