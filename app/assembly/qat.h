@@ -23,9 +23,9 @@ std::optional<QatRun> qat_of(const std::string& folder);
 std::set<std::string> weights_for_qat(const BuiltModel&);
 
 // Lets these linears compute with quantized weights. Throws UserError (config) if the model has experts,
-// scores texts or has more tokens than its base, if its weights are coded, if a weight's rows, or a rank's part of them, are not whole blocks, or if ft export
-// would not write the weight in such blocks; UserError (config or input) if an adapter cannot be merged in
-// each pass.
+// scores texts or has more tokens than its base, if its weights are coded, if a weight's rows, or a rank's
+// part of them, are not whole blocks, or if ft export would not write the weight in such blocks; UserError
+// (input) if the adapter that the run starts from cannot be merged in each pass.
 void quantize_in_passes(const BuiltModel&, const RunConfig&);
 
 }  // namespace ft

@@ -58,8 +58,8 @@ struct SignedBytes {
   FT_HD static inline float value(int code, float d) { return static_cast<float>(code) * d; }
 };
 
-// Calls f(codes) with the format's functions.
-FT_HD inline void with_codes(BlockFormat format, const auto& f) {
+// Calls f(codes) with the format's functions, on the host.
+inline void with_codes(BlockFormat format, const auto& f) {
   if (format == BlockFormat::q4_0)
     f(CentredCodes<4>{});
   else

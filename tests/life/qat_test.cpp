@@ -1,5 +1,5 @@
-// training.qat, tested from outside: the loss of the exported GGUF file is that of training, the same bits for
-// every stage, recomputed or not, resumed or not, memory as planned, and refusals.
+// training.qat, tested from outside: the loss of the exported GGUF file is that of training, the same bits
+// for every stage, recomputed or not, resumed or not, memory as planned, and refusals.
 #include <gtest/gtest.h>
 
 #include <cmath>
