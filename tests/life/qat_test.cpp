@@ -103,8 +103,8 @@ TEST_P(Deployed, HasTheLossOfTraining) {
   // It is not the loss of the weights before they are quantized.
   std::vector<std::string> plain = t.settings;
   plain.push_back("training.qat=null");
-  plain.insert(plain.end(), lora ? std::vector<std::string>{"--adapter", "out"}
-                                 : std::vector<std::string>{"model.model_name_or_path=out"});
+  if (lora) plain.push_back("--adapter");
+  plain.push_back(lora ? "out" : "model.model_name_or_path=out");
   EXPECT_GT(std::abs(w.evaluated(plain) - trained), 1e-6 * trained);
   plain.erase(std::find(plain.begin(), plain.end(), "training.qat=null"));
   EXPECT_EQ(w.evaluated(plain), trained);
