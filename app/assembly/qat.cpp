@@ -49,8 +49,8 @@ GgufModel gguf_model(const BuiltModel& b) {
   }
 }
 
-// Throws UserError unless the adapter can be merged into the weights in each pass. Adapters of the settings
-// are checked by the table of what goes together.
+// Throws UserError unless the adapter that the run starts from can be merged into the weights in each pass.
+// The table in app/config/together_rules.cpp checks new adapters.
 void require_merges(const BuiltModel& b) {
   if (!b.start) return;
   const auto no = [&](const std::string& what) {

@@ -28,7 +28,7 @@ FT_HD inline float block_inverse(float d) {
   const float inverse = 1 / d;
   return inverse - inverse == 0 ? inverse : 0;
 }
-// The scale as it is stored.
+// d, rounded to float16.
 FT_HD inline float stored_scale(float d) {
   f16 stored{};
   from_float(stored, d);

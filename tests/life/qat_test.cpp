@@ -1,5 +1,5 @@
-// training.qat, tested from outside: the loss of the exported GGUF file is that of training, the same bits
-// for every stage, recomputed or not, resumed or not, memory as planned, and refusals.
+// training.qat, tested from outside: the exported GGUF file has the loss of training; the same bits for every
+// stage, recomputed or not, resumed or not; memory as planned; refusals.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -100,7 +100,7 @@ TEST_P(Deployed, HasTheLossOfTraining) {
   for (const char* s : {"model.model_name_or_path=out.gguf", "finetuning_type=full", "training.qat=null"})
     file.push_back(s);
   EXPECT_NEAR(w.evaluated(file), trained, t.bound * trained);
-  // It is not the loss of the weights before they are quantized.
+  // The weights before they are quantized have another loss.
   std::vector<std::string> plain = t.settings;
   plain.push_back("training.qat=null");
   if (lora) plain.push_back("--adapter");

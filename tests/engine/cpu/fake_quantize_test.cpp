@@ -11,7 +11,7 @@ namespace {
 const std::vector<Size> kWholeBlocks{{1, 32}, {3, 64}, {5, 96}, {79, 224}};
 constexpr BlockFormat kFormats[] = {BlockFormat::q4_0, BlockFormat::q8_0};
 
-// Returns the values that a GGUF file has of these, as the writer and the reader of such files compute them.
+// Returns the values after the writer and the reader of GGUF files.
 std::vector<double> stored(BlockFormat format, const std::vector<double>& values) {
   const GgmlForm& form = *form_of(format == BlockFormat::q4_0 ? GgmlType::q4_0 : GgmlType::q8_0);
   std::vector<double> back;
