@@ -85,7 +85,9 @@ void require_blocks(const Linear& l, const DenseWeight& w, const GgufModel& gguf
 }  // namespace
 
 std::optional<QatRun> qat_of(const std::string& folder) {
-  const std::string run = join_path(folder, "run.json");
+  std::string run = join_path(folder, "run.json");
+  const std::string average = without_slash(folder);  // RUN/ema
+  if (!path_exists(run) && average.ends_with("/ema")) run = join_path(folder_of(average), "run.json");
   if (!path_exists(run)) return {};
   const JsonObject settings = JsonObject::read(run);
   if (!settings.is_object("training")) return {};

@@ -14,8 +14,9 @@ struct QatRun {
   BlockFormat format;
   DType dtype;
 };
-// Returns the format and the type of the run that wrote a folder, from its run.json; nothing: training.qat
-// was not set, or the folder is not of a run. Throws UserError (input) if run.json is damaged.
+// Returns the format and the type of the run that wrote a folder (a result, its average or a checkpoint),
+// from its run.json; nothing: training.qat was not set, or the folder is not of a run. Throws UserError
+// (input) if run.json is damaged.
 std::optional<QatRun> qat_of(const std::string& folder);
 
 // Returns the stored names of the weights that training.qat quantizes: of the linears of the blocks that do

@@ -150,6 +150,15 @@ TEST(Qat, ACheckpointIsExportedAsTrained) {
             w.last_evaluation());
 }
 
+// The average of the weights is exported with the types of training too.
+TEST(Qat, TheAverageIsExportedAsTrained) {
+  const Place w(kFullFor8);
+  ASSERT_EQ(w.train({"training.max_steps=2", "training.ema_decay=0.5"}), 0) << w.says();
+  ASSERT_EQ(w.run({"export", "--to", "gguf", "--from", "out/ema", "--output", "ema.gguf"}), 0) << w.says();
+  for (const GgufTensor& t : GgufFile((w / "ema.gguf").string()).tensors())
+    EXPECT_EQ(t.type == GgmlType::q8_0, t.shape.size() == 2 && t.name.starts_with("blk.")) << t.name;
+}
+
 TEST(Qat, TrainingLowersTheLossOfTheFile) {
   for (const Json& config : {kLoraFor4, kFullFor4}) {
     const Place w(config);
