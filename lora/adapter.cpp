@@ -61,6 +61,19 @@ void LoraAdapter::down_grad(Ctx& c, Sum& dx, Tensor du, Tensor x) const {
   dx.add(through);
 }
 
+// Widens the factors first, so that on a CPU the sum has the bits of merge().
+void LoraAdapter::merge_into(Ctx& c, Tensor w) const {
+  Scope scratch(c.scratch);
+  const auto wide = [&](const Tensor& x) {
+    if (x.dtype == DType::f32) return x;
+    const Tensor y = c.scratch.take(x.shape, DType::f32);
+    c.ops.run(op::Cast{.y = y, .x = x});
+    return y;
+  };
+  const Tensor down = wide(a.value), up = wide(b.value);
+  add_product(c.ops, w, down, up, scale_, false);
+}
+
 void LoraAdapter::initialize(const Parameter& p, LoraInit init, Random random, Tensor y,
                              std::int64_t first) const {
   ft::lora::initialize(p, init, random, y, first);

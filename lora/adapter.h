@@ -24,6 +24,7 @@ class LoraAdapter : public LinearAdapter {
     if (drops(c)) return {};
     return matrix();
   }
+  void merge_into(Ctx&, Tensor w) const override;
   void visit_down(Visitor& v) override { v.parameter(a); }
   void visit_up(Visitor& v) override { v.parameter(b); }
   void cut(Cut, TensorRank, const Parts&) override;
@@ -55,7 +56,7 @@ class LoraAdapter : public LinearAdapter {
 // Returns an adapter of the kind LoRA, DoRA's too.
 inline LoraAdapter& as_lora(LinearAdapter& a) { return dynamic_cast<LoraAdapter&>(a); }
 
-// Adds s B A to y (out, in), or its transpose to y (in, out) (`turned`): f32, in the host's memory.
+// Adds s B A to y (out, in), or its transpose to y (in, out) (`turned`), in f32.
 void add_product(Ops&, Tensor y, Tensor a, Tensor b, float scale, bool turned);
 
 }  // namespace ft::lora

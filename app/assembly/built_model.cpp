@@ -10,6 +10,7 @@
 #include "app/assembly/fp8_products.h"
 #include "app/assembly/param_groups.h"
 #include "app/assembly/pipeline_parallel.h"
+#include "app/assembly/qat.h"
 #include "app/assembly/reward_model.h"
 #include "app/assembly/shared_layers.h"
 #include "app/assembly/vocabulary.h"
@@ -418,6 +419,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
     b.whole = std::make_unique<BuiltModel>(build_model(config, Weights::ignore, {}, purpose));
   share_layers(b, config, part.tensor);
   multiply_in_fp8(b, config);
+  quantize_in_passes(b, config);
   deal_experts(b, config, part.experts);
   keep_stages(b, config, part);
   return b;

@@ -81,6 +81,7 @@ std::unique_ptr<BuiltModel> named(const char* setting, const std::string& folder
   c.quantization = {.load_in_4bit = load_in_4bit, .bnb_4bit_compute_dtype = config.dtype()};
   c.model.frozen_dtype = FrozenType::automatic;
   c.training.fp8 = false;
+  c.training.qat.reset();
   c.objective = ObjectiveConfig(&kind);
   auto other = frozen(c, weights, {.work = Work::compute});
   require_same_vocabulary(config, setting, folder, policy, *other);
@@ -117,6 +118,7 @@ std::unique_ptr<BuiltModel> critic(const RunConfig& config, const BuiltModel& po
   RunConfig c = folder ? other_model(config, *folder, setting) : config;
   c.objective = ObjectiveConfig(&objectives::kReward);
   c.lora.adapter_name_or_path.reset();
+  c.training.qat.reset();
   if (auto& whole = c.lora.modules_to_save) std::erase(*whole, policy.made.info.head);
   auto b = std::make_unique<BuiltModel>(build_model(c, weights));
   if (folder) require_same_vocabulary(config, setting, *folder, policy, *b);

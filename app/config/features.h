@@ -70,6 +70,23 @@ inline constexpr Feature kNotLora{
         },
 };
 
+inline constexpr Feature kLoraDropout{
+    .name = "dropout of adapters",
+    .set = "lora.lora_dropout=0.1",
+    .on = [](const RunConfig& c,
+             int) { return c.finetuning_type == FinetuningType::lora && c.lora.lora_dropout > 0; },
+};
+
+inline constexpr Feature kChangesBase{
+    .name = "PiSSA or OLoRA",
+    .set = "lora.init_lora_weights=pissa",
+    .on =
+        [](const RunConfig& c, int) {
+          const auto start = lora::start_of(c.lora.init_lora_weights);
+          return c.finetuning_type == FinetuningType::lora && start && start->changes_base();
+        },
+};
+
 inline constexpr Feature kTokenRows{
     .name = "trained rows of single tokens",
     .set = "lora.trainable_token_indices=[0]",
@@ -134,6 +151,12 @@ inline constexpr Feature kNoFp8Products{
     .name = "no products in FP8",
     .set = "training.fp8=false",
     .on = [](const RunConfig& c, int) { return !c.training.fp8; },
+};
+
+inline constexpr Feature kQat{
+    .name = "quantization-aware training",
+    .set = "training.qat=q4_0",
+    .on = [](const RunConfig& c, int) { return c.training.qat.has_value(); },
 };
 
 inline constexpr Feature kLossScaling{

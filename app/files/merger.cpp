@@ -21,7 +21,8 @@ RunConfig merge_config(const std::string& model, const std::string& adapter) {
   return c;
 }
 
-Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
+Merger::Merger(const BuiltModel& b, std::optional<DType> computed)
+    : built_(b), ops_(make_ops({})), computed_(computed) {
   const std::string head = b.made.info.head_weight();
   for (std::size_t i = 0; i < b.attached.linears.size(); ++i)
     adapters_[b.attached.weights[i]] = b.attached.adapters[i];
@@ -87,6 +88,7 @@ Tensor Merger::operator()(const TensorSpec& spec) {
     built_.start->read(*whole->second, y, 0);
   else
     built_.base->read(source, y, 0);
+  if (!wide_.contains(source)) round(y);
   if (head && own_head_)
     put_tokens(spec.name, y);
   else if (source == built_.made.info.embedding)
@@ -130,6 +132,7 @@ void Merger::merge_linear(const lora::LinearAdapter& l, const Tensor& y, bool tu
     Tensor of = room(read.emplace_back(), p.shape);
     of.dtype = lora::read_type(p);
     built_.start->read(p, of, 0);
+    if (of.dtype == DType::f32) round(of);
     return of;
   };
   l.merge(*ops_, values, y, turned);
@@ -155,6 +158,17 @@ void Merger::add_expert(const lora::ExpertPart& part, Tensor y) {
   const std::int64_t in = down.cols();
   const Tensor matrix = y.elements(part.expert * in * part.rows, in * part.rows).view({in, part.rows});
   product(*ops_, matrix, {down, Trans::yes, own, Trans::yes}, all.scale(), matrix);
+}
+
+void Merger::round(const Tensor& values) const {
+  const auto each = [&](auto t) {
+    std::for_each_n(values.as<float>(), values.numel(), [&](float& v) {
+      from_float(t, v);
+      v = to_float(t);
+    });
+  };
+  if (computed_ == DType::bf16) each(bf16{});
+  if (computed_ == DType::f16) each(f16{});
 }
 
 Tensor Merger::room(std::vector<float>& values, const Shape& shape) {

@@ -19,7 +19,9 @@ RunConfig merge_config(const std::string& model, const std::string& adapter);
 // Reads the base's tensors with the adapter merged in. Uses the BuiltModel, whose weights must be checked.
 class Merger {
  public:
-  explicit Merger(const BuiltModel& b);
+  // computed: a type to which the weights and the factors of adapters are rounded before they are merged, as
+  // a run that computes in it has them; wide weights are not.
+  explicit Merger(const BuiltModel& b, std::optional<DType> computed = {});
   ~Merger();
 
   // True if the adapter changes the head and the embedding of a tied model differently, so that they become
@@ -39,10 +41,12 @@ class Merger {
   void add_lora(const Parameter& a, const Parameter& b, float scale, const Tensor& y, bool turned);
   void merge_linear(const lora::LinearAdapter&, const Tensor& y, bool turned);
   void add_expert(const lora::ExpertPart&, Tensor y);
+  void round(const Tensor& values) const;
   static Tensor room(std::vector<float>& values, const Shape& shape);
 
   const BuiltModel& built_;
   std::unique_ptr<Ops> ops_;
+  std::optional<DType> computed_;
   bool unties_ = false, own_head_ = false;  // own_head_: the model has a separate head matrix
   std::map<std::string, const lora::LinearAdapter*> adapters_;   // by the changed weight's name
   std::multimap<std::string, const lora::ExpertPart*> experts_;  // a stack has a part for each expert

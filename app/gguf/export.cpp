@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "app/files/merger.h"
@@ -88,6 +89,20 @@ std::vector<Item> items_of(const std::vector<TensorSpec>& from, const GgufModel&
   for (Item& item : items)  // in the order of the experts' numbers
     std::ranges::sort(item.parts, {}, [](const TensorSpec& s) { return std::pair(s.name.size(), s.name); });
   return items;
+}
+
+// Chooses the types with which a run computed under training.qat: its format for the weights that it
+// quantizes, and elsewhere the type of the computation, which holds the other matrices' values exactly.
+void choose_trained_types(const QatRun& run, const std::vector<Item>& items,
+                          const std::set<std::string>& quantized, std::vector<GgufTensor>& specs) {
+  const GgmlType type = gguf_form(name_of(run.format)).type, other = gguf_form(name_of(run.dtype)).type;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const bool coded = quantized.contains(items[i].parts[0].name);
+    specs[i].type = gguf_type_of(specs[i], coded ? type : other);
+    if (coded && specs[i].type != type)
+      throw UserError(Exit::input, str(specs[i].name, ": training.qat quantized it, and GGUF keeps it in ",
+                                       form_of(specs[i].type)->name, "; give --dtype"));
+  }
 }
 
 GgufTensor spec_of(const Item& item, GgmlType type, const Merger& merger) {
@@ -213,19 +228,25 @@ void require_plain_lora(const GgufArgs& args, const BuiltModel& built) {
 
 void export_gguf(const GgufArgs& args) {
   require_new_file(args);
-  const GgufForm& form = gguf_form(args.dtype.empty() ? "float16" : args.dtype);
+  const bool trained = args.qat && args.dtype.empty();
+  const GgufForm& form = gguf_form(trained              ? name_of(args.qat->format)
+                                   : args.dtype.empty() ? "float16"
+                                                        : args.dtype);
   const RunConfig config = merge_config(args.model, args.adapter);
   require_writes(config);
   GgufModel model = make_gguf_model(join_path(config.model.folder(), "config.json"));
   const BuiltModel built = built_for(args, config);
   const GgufKeys keys = keys_of(args, config, model, form);
 
-  Merger merger(built);
+  Merger merger(built, trained ? std::optional(args.qat->dtype) : std::nullopt);
   const std::vector<TensorSpec> from = tensors_of(built, model, merger);
   const std::vector<Item> items = items_of(from, model);
   std::vector<GgufTensor> specs;
   for (const Item& item : items) specs.push_back(spec_of(item, form.type, merger));
-  choose_gguf_types(form, model, specs);
+  if (trained)
+    choose_trained_types(*args.qat, items, weights_for_qat(built), specs);
+  else
+    choose_gguf_types(form, model, specs);
   for (const GgufModel::Factors& f : model.rope_factors)
     specs.push_back({f.name, GgmlType::f32, {std::ssize(f.values)}});
 
@@ -259,6 +280,10 @@ void export_gguf(const GgufArgs& args) {
   });
   screen.clear();
   tell(args, specs.size(), specs);
+  if (args.qat && !trained)
+    screen.line(str("warning: ", name_of(args.qat->format),
+                    " was trained (training.qat), and --dtype asks for other types than those of training; "
+                    "leave --dtype out"));
   if (!model.note.empty()) screen.line("warning: " + model.note);
   if (model.ignored_window > 0)
     screen.line(str("warning: GGUF's ", model.architecture,
@@ -268,6 +293,12 @@ void export_gguf(const GgufArgs& args) {
 
 void export_gguf_lora(const GgufArgs& args) {
   require_new_file(args);
+  if (args.qat)
+    throw UserError(Exit::config,
+                    str("--to gguf-lora: training.qat trained ", args.adapter,
+                        " for weights that are quantized "
+                        "after they are merged, and readers add a GGUF adapter to weights that are quantized "
+                        "already; use --to gguf"));
   const GgufForm& form = gguf_form(args.dtype.empty() ? "float32" : args.dtype);
   const RunConfig config = merge_config(args.model, args.adapter);
   require_writes(config);

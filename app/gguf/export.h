@@ -1,8 +1,10 @@
 // Writes models and adapters as GGUF files, for llama.cpp and related programs.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "app/assembly/qat.h"
 #include "engine/formats/gguf/gguf.h"
 
 namespace ft {
@@ -16,6 +18,7 @@ struct GgufArgs {
   std::string tokenizer;       // the folder of the tokenizer
   std::string output, dtype;   // a file; one of gguf_dtypes(), empty: float16, adapter float32
   bool overwrite = false;
+  std::optional<QatRun> qat;  // the run's, with an empty dtype: the file has the types of its training
 };
 void export_gguf(const GgufArgs&);       // writes the model with the adapter merged in
 void export_gguf_lora(const GgufArgs&);  // writes only the adapter

@@ -86,7 +86,8 @@ Exit export_model(const ExportArgs& given) {
                         holds_tokenizer(args.from) ? args.from : model,
                         args.output,
                         args.dtype,
-                        args.overwrite};
+                        args.overwrite,
+                        qat_of(args.from)};
     alone ? export_gguf_lora(gguf) : export_gguf(gguf);
     return Exit::done;
   }

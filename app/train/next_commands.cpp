@@ -89,6 +89,9 @@ class Commands {
   }
 
   Words merge() const {
+    if (const auto& format = c_.training.qat)
+      return {"ft",     "export", "--to",     "gguf",
+              "--from", folder(), "--output", beside(str(name_of(*format), ".gguf"))};
     if (!adapter()) return {};
     Words words{"ft", "merge"};
     add(words, result());

@@ -74,6 +74,7 @@ RunHeader settings_header(const std::string& file, const Run& run, const Plan& p
     h.dtype += config.on_gpu() ? " (auto on a GPU)" : " (auto on a CPU)";
   if (b.four_bit) h.dtype += str(", weights ", name_of(b.four_bit->form().book));
   if (b.fp8) h.dtype += ", weights fp8";
+  if (config.training.qat) h.dtype += str(", trained for ", name_of(*config.training.qat));
   h.trained_parameters = plan.trained;
   h.parameters = plan.parameters;
   if (b.lora) {

@@ -41,7 +41,7 @@ constexpr Flag kPlugins[] = {
     {"gemma4_nf4_nonexpert", any, refused, "", "quantization.load_in_4bit has all linears"},
     {"nvfp4_merge_aware", boolean, refused_on, "", kMissing},
     {"nvfp4_merge_aware_start_step", whole, no_effect, "", "that is nvfp4_merge_aware's"},
-    {"qat", any, refused, "", kMissing},
+    {"qat", any, refused, "", "training.qat trains for GGUF's blocks, which are not torchao's groups"},
     {"quantization", any, refused, "", "afterwards: ft quantize or ft export"},
     {"llmcompressor", any, refused, "", "ft has no sparse weights"},
     {"kd_trainer", boolean, refused_on, "",

@@ -1,6 +1,7 @@
 #include "engine/layers/linear.h"
 
 #include "engine/layers/dense_change.h"
+#include "engine/layers/fake_quantized.h"
 #include "engine/layers/rescaled.h"
 #include "engine/layers/sum.h"
 
@@ -80,11 +81,15 @@ void Linear::forward_with(Ctx& c, Tensor y, Tensor x, Tensor u, Tensor residual,
     return forward_rescaled(c, *this, y, x, u, residual, alpha);
   const bool parts = cut == Cut::rows, first_rank = !parts || c.tensor()->rank() == 0;
   Sum sum(c.ops, y, bias ? (first_rank ? bias->value : Tensor{}) : parts ? Tensor{} : residual, alpha);
-  sum.add(weight->times(x, Trans::yes));
   Scope scratch(c.scratch);
-  if (const Adapter* const own = adapter_in(c)) {
-    own->up(sum, u);
-    if (own->change()) add_change(c, *this, sum, x);
+  if (fake_format) {
+    if (sum) sum.add(fake_quantized(c, *this, x, Trans::yes));
+  } else {
+    sum.add(weight->times(x, Trans::yes));
+    if (const Adapter* const own = adapter_in(c)) {
+      own->up(sum, u);
+      if (own->change()) add_change(c, *this, sum, x);
+    }
   }
   sum.run();
   if (parts && y && !c.parts_stay) add_up(c, y, name);
@@ -94,7 +99,13 @@ void Linear::forward_with(Ctx& c, Tensor y, Tensor x, Tensor u, Tensor residual,
 void Linear::backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor u) const {
   Tensor du = adapter ? c.scratch.take(u.shape, c.dtype) : Tensor{};
   backward_with(c, dx, du, dy, x, u);
-  if (adapter) adapter->down_grad(c, dx, du, x);
+  if (adapter) down_grad(c, dx, du, x);
+}
+
+void Linear::down_grad(Ctx& c, Sum& dx, Tensor du, Tensor x) const {
+  if (!fake_format) return adapter->down_grad(c, dx, du, x);
+  Sum none(c.ops, {});
+  adapter->down_grad(c, none, du, x);
 }
 
 void Linear::backward_with(Ctx& c, Sum& dx, Tensor du, Tensor dy, Tensor x, Tensor u) const {
@@ -103,7 +114,7 @@ void Linear::backward_with(Ctx& c, Sum& dx, Tensor du, Tensor dy, Tensor x, Tens
   if (adapter && adapter->rescaling()) return backward_rescaled(c, *this, dx, du, dy, x, u);
   weight->add_grad(c, dy, x);
   if (bias && bias->grad) c.ops.run(op::ColumnSums{bias->grad, dy});
-  if (dx) dx.add(weight->times(dy, Trans::no));
+  if (dx) dx.add(fake_format ? fake_quantized(c, *this, dy, Trans::no) : weight->times(dy, Trans::no));
   if (!adapter) return;
   adapter->up_grad(c, du, dy, u);
   if (adapter->change()) add_change_grad(c, *this, dx, dy, x);

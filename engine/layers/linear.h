@@ -6,6 +6,7 @@
 
 #include "engine/core/error.h"
 #include "engine/layers/weight.h"
+#include "engine/quant/block_codes.h"
 
 namespace ft {
 
@@ -50,6 +51,8 @@ class Adapter {
   virtual bool needs_all_rows(const Ctx& c) const { return !down_matrix(c); }
   // Returns the matrix that it adds to the weight; null: it adds only `up`.
   virtual const DenseChange* change() const { return nullptr; }
+  // Adds to w (out, in), f32, the matrix that down and up amount to.
+  virtual void merge_into(Ctx&, Tensor) const { throw InternalError("merge_into: not of this adapter"); }
 };
 
 struct Linear {
@@ -60,6 +63,8 @@ struct Linear {
   std::unique_ptr<Adapter> adapter;  // null: none
   // True if it computes in f32 in every pass: its caller gives it f32 tensors, and its adapter is f32.
   bool wide = false;
+  // The format in which the weight, with the adapter merged, will be deployed: fake_quantized.h.
+  std::optional<BlockFormat> fake_format;
   // The cut of its matrix among ranks. in or out is then this rank's part of `whole`, which begins at
   // `first`.
   Cut cut = Cut::none;
@@ -89,6 +94,8 @@ struct Linear {
   Tensor narrow(Ctx&, Tensor x) const;
   void visit(Visitor&);
 
+  // Uses du, the adapter's gradient of u. `dx` gets the adapter's part, unless the weight's part has it.
+  void down_grad(Ctx&, Sum& dx, Tensor du, Tensor x) const;
   // Like forward and backward, without the adapter's product with x: u is given, and the caller uses du.
   void forward_with(Ctx&, Tensor y, Tensor x, Tensor u, Tensor residual = {}, float alpha = 1) const;
   void backward_with(Ctx&, Sum& dx, Tensor du, Tensor dy, Tensor x, Tensor u) const;

@@ -83,9 +83,12 @@ void backward_all(Ctx& c, Sum& dx, Siblings siblings, Tensor x, Tensor u) {
     const Tensor own = adapted ? u.columns(begin, end) : Tensor{},
                  down = adapted ? du.columns(begin, end) : own;
     s.linear.backward_with(c, dx, down, s.y, x, own);
-    if (adapted && !all) s.linear.adapter->down_grad(c, dx, down, x);
+    if (adapted && !all) s.linear.down_grad(c, dx, down, x);
   });
-  if (all) all->backward(c, dx, du, x);
+  if (!all) return;
+  Sum none(c.ops, {});
+  const bool in_weights = siblings.begin()->linear.fake_format.has_value();
+  all->backward(c, in_weights ? none : dx, du, x);
 }
 
 void visit_all(Visitor& v, std::initializer_list<Linear*> linears) {

@@ -10,6 +10,7 @@
 #include "engine/ops/attention.h"
 #include "engine/ops/compressed.h"
 #include "engine/ops/elementwise.h"
+#include "engine/ops/fake_quantize.h"
 #include "engine/ops/loss.h"
 #include "engine/ops/norms.h"
 #include "engine/ops/op_list.h"
@@ -47,7 +48,8 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op
                       op::MuonMomentum, op::Scale, op::Descend,                           //
                       op::RepeatRows, op::RepeatRowsGrad, op::FoldColumns,                // rows.h
                       op::FoldColumnsGrad, op::ScatterElements, op::ScatterElementsGrad,  //
-                      op::Hadamard>;                                                      // products.h
+                      op::Hadamard,                                                       // products.h
+                      op::FakeQuantize>;                                                  // fake_quantize.h
 
 // Satisfied by the operations of the list.
 template <class Op>

@@ -11,6 +11,7 @@
 #include "engine/core/chosen.h"
 #include "engine/core/dtype.h"
 #include "engine/core/rules.h"
+#include "engine/quant/block_codes.h"
 #include "engine/train/optimizers/kind.h"
 #include "engine/train/reports/config.h"
 #include "engine/train/schedules/kind.h"
@@ -136,6 +137,7 @@ struct TrainingConfig {
   LossScaling loss_scaling;
   bool fp8 = false;
   std::vector<std::string> fp8_skip;
+  std::optional<BlockFormat> qat;  // empty: weights are not quantized in passes
   bool tf32 = false;
   std::optional<Checkpointing> gradient_checkpointing = Checkpointing::on;  // empty: as memory asks for it
   std::optional<double> neftune_noise_alpha;
@@ -235,6 +237,10 @@ struct TrainingConfig {
     f("fp8_skip", fp8_skip,
       "With fp8: linears whose products stay in bfloat16, by their names or parts of them (layers.0, "
       "down_proj), or re: and a regular expression for the beginning of a name.");
+    f("qat", qat,
+      "Quantization-aware training: linears of the blocks compute with the values that their weights, with "
+      "LoRA merged, will have in a GGUF file of this type, and ft export writes that file (docs/qat.md). "
+      "null: none.");
     f("tf32", tf32, "GPUs: float32 products in TF32.", only_default());
     f("gradient_checkpointing", gradient_checkpointing,
       "Keep only the blocks' inputs and recompute the rest in backward: less memory, about a quarter slower. "

@@ -75,6 +75,7 @@ constexpr ResumeRule kRules[] = {
     {"training.fp16", OnResume::refused},
     {"training.fp8", OnResume::refused},
     {"training.fp8_skip", OnResume::refused},
+    {"training.qat", OnResume::refused},
     {"training.seed", OnResume::warned, kOrder},
     {"training.max_steps", OnResume::noted, kLength},
     {"training.num_train_epochs", OnResume::noted, kLength},

@@ -15,6 +15,7 @@ void compute(const op::Gated&, Team&);
 void compute(const op::GatedGrad&, Team&);
 void compute(const op::GatedPairs&, Team&);
 void compute(const op::GatedPairsGrad&, Team&);
+void compute(const op::FakeQuantize&, Team&);
 void compute(const op::Hadamard&, Team&);
 void compute(const op::ColumnSums&, Team&);
 void compute(const op::RmsNorm&, Team&);

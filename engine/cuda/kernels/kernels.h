@@ -36,6 +36,7 @@ void compute(const op::EmbeddingGrad&, const Queue&);
 void compute(const op::GatherRows&, const Queue&);
 void compute(const op::ScatterRows&, const Queue&);
 void compute(const op::GatherColumns&, const Queue&);
+void compute(const op::FakeQuantize&, const Queue&);
 void compute(const op::Magnitudes&, const Queue&);
 void compute(const op::ScaleColumns&, const Queue&);
 void compute(const op::ColumnDots&, const Queue&);

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 
 #include "engine/formats/gguf/ggml_blocks.h"
 #include "engine/formats/gguf/ggml_numbers.h"
+#include "engine/quant/block_codes.h"
 
 namespace ft {
 namespace {
@@ -44,15 +44,11 @@ int code_of_five(const std::uint8_t* fifth, const std::uint8_t* pairs, int i) {
 }
 
 // Codes around zero. The value of the largest magnitude gets the lowest code.
-template <int bits>
+template <class Codes>
 void quantize_centred(const float* x, std::uint8_t* codes, std::uint8_t* scale) {
-  constexpr int kZero = 1 << (bits - 1);
-  const float d = furthest(x) / -kZero, inverse = d != 0 ? 1 / d : 0;
+  const float d = Codes::scale(furthest(x)), inverse = block_inverse(d);
   put_f16(scale, d);
-  for (int i = 0; i < kSmallBlock; ++i) {
-    const int code = static_cast<std::int8_t>(x[i] * inverse + (kZero + 0.5f));
-    codes[i] = static_cast<std::uint8_t>(std::min(2 * kZero - 1, code));
-  }
+  for (int i = 0; i < kSmallBlock; ++i) codes[i] = static_cast<std::uint8_t>(Codes::code(x[i] * inverse));
 }
 
 // Codes from the smallest value to the largest.
@@ -128,7 +124,7 @@ float scale_of_levels(const float* x) {
 
 void quantize_q4_0(const float* x, std::uint8_t* y) {
   std::uint8_t codes[kSmallBlock];
-  quantize_centred<4>(x, codes, y);
+  quantize_centred<CentredCodes<4>>(x, codes, y);
   put_pairs(codes, y + 2);
 }
 
@@ -140,7 +136,7 @@ void quantize_q4_1(const float* x, std::uint8_t* y) {
 
 void quantize_q5_0(const float* x, std::uint8_t* y) {
   std::uint8_t codes[kSmallBlock];
-  quantize_centred<5>(x, codes, y);
+  quantize_centred<CentredCodes<5>>(x, codes, y);
   put_fifth_bits(codes, y + 2);
   put_pairs(codes, y + 6);
 }
@@ -153,10 +149,10 @@ void quantize_q5_1(const float* x, std::uint8_t* y) {
 }
 
 void quantize_q8_0(const float* x, std::uint8_t* y) {
-  const float d = std::fabs(furthest(x)) / 127, inverse = d > 0 ? 1 / d : 0;
+  const float d = SignedBytes::scale(furthest(x)), inverse = block_inverse(d);
   put_f16(y, d);
   for (int i = 0; i < kSmallBlock; ++i)
-    y[2 + i] = static_cast<std::uint8_t>(static_cast<std::int8_t>(std::lround(x[i] * inverse)));
+    y[2 + i] = static_cast<std::uint8_t>(static_cast<std::int8_t>(SignedBytes::code(x[i] * inverse)));
 }
 
 void quantize_iq4_nl(const float* x, std::uint8_t* y) {
@@ -169,7 +165,7 @@ void quantize_iq4_nl(const float* x, std::uint8_t* y) {
 
 void dequantize_q4_0(const std::uint8_t* x, float* y) {
   const float d = get_f16(x);
-  for (int i = 0; i < kSmallBlock; ++i) y[i] = static_cast<float>(low_code(x + 2, i) - 8) * d;
+  for (int i = 0; i < kSmallBlock; ++i) y[i] = CentredCodes<4>::value(low_code(x + 2, i), d);
 }
 
 void dequantize_q4_1(const std::uint8_t* x, float* y) {
@@ -179,7 +175,7 @@ void dequantize_q4_1(const std::uint8_t* x, float* y) {
 
 void dequantize_q5_0(const std::uint8_t* x, float* y) {
   const float d = get_f16(x);
-  for (int i = 0; i < kSmallBlock; ++i) y[i] = static_cast<float>(code_of_five(x + 2, x + 6, i) - 16) * d;
+  for (int i = 0; i < kSmallBlock; ++i) y[i] = CentredCodes<5>::value(code_of_five(x + 2, x + 6, i), d);
 }
 
 void dequantize_q5_1(const std::uint8_t* x, float* y) {
@@ -189,7 +185,7 @@ void dequantize_q5_1(const std::uint8_t* x, float* y) {
 
 void dequantize_q8_0(const std::uint8_t* x, float* y) {
   const float d = get_f16(x);
-  for (int i = 0; i < kSmallBlock; ++i) y[i] = d * static_cast<float>(static_cast<std::int8_t>(x[2 + i]));
+  for (int i = 0; i < kSmallBlock; ++i) y[i] = SignedBytes::value(static_cast<std::int8_t>(x[2 + i]), d);
 }
 
 void dequantize_iq4_nl(const std::uint8_t* x, float* y) {

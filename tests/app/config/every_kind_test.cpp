@@ -57,6 +57,7 @@ TEST(EveryKind, HasAllChoices) {
   expect_all<Chosen<lora::AdapterKind>>("lora.peft_type", {&lora::kinds::kLora});
   expect_all<lora::LoraBias>("lora.bias", {lora::LoraBias::none});
   expect_all<Optim>("training.optim");
+  expect_all<BlockFormat>("training.qat");
   expect_all<OffloadDevice>("zero_optimization.offload_optimizer.device", {OffloadDevice::none});
   expect_all<OffloadDevice>("zero_optimization.offload_param.device", {OffloadDevice::none});
   expect_all<SparsityMode>("model.sparse_attention.mode", {SparsityMode::dense});

@@ -1,4 +1,7 @@
 // Elementwise computations, sums and optimizers of the CUDA backend against the CPU's.
+#include <cmath>
+#include <limits>
+
 #include "tests/engine/cuda/both.h"
 
 namespace ft::cuda {
@@ -120,6 +123,38 @@ TEST(CudaElementwise, ProductsOfElements) {
         ops.run(op::Hadamard{.y = x[4], .x = x[1], .w = {.b = x[3], .tb = Trans::yes}});
       });
     });
+}
+
+// The values are the CPU's, bit for bit. Rows are cut to whole blocks.
+TEST(CudaElementwise, MatricesGetTheValuesOfTheirBlocks) {
+  for (const BlockFormat format : {BlockFormat::q4_0, BlockFormat::q8_0})
+    for (const DType from : {DType::f32, DType::bf16, DType::f16})
+      each_trial([&](Trial& t) {
+        const std::int64_t cols = (t.cols + 31) / 32 * 32;
+        t.matrix(t.rows, cols, t.type).randomize(1);
+        t.matrix(t.rows, cols, from).randomize(2);
+        t.expect_same(
+            [&](Ops& ops, const Tensors& x) {
+              ops.run(op::FakeQuantize{.y = x[0], .x = x[1], .format = format});
+              ops.run(op::FakeQuantize{.y = x[1], .x = x[1], .format = format});
+            },
+            0);
+      });
+}
+
+TEST(CudaElementwise, BlocksThatAreNotFiniteBecomeNaN) {
+  auto ops = make_cuda_ops(0, kSmall);
+  for (const float wrong :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    Matrix x(2, 64, DType::f32);
+    x.randomize(3).set(1, 40, wrong);
+    const OnGpu on(*ops, x, 0);
+    ops->run(op::FakeQuantize{.y = on.tensor, .x = on.tensor, .format = BlockFormat::q4_0});
+    on.download(x);
+    for (std::int64_t r = 0; r < 2; ++r)
+      for (std::int64_t c = 0; c < 64; ++c)
+        EXPECT_EQ(std::isnan(x.get(r, c)), r == 1 && c >= 32) << r << " " << c;
+  }
 }
 
 TEST(CudaElementwise, ColumnsAreFoldedAndRepeated) {
