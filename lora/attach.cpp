@@ -145,6 +145,7 @@ class Chooser {
     const auto start = start_of(config_.init_lora_weights);
     const bool plain = start->init == LoraInit::kaiming || start->init == LoraInit::random_b ||
                        start->init == LoraInit::gaussian;
+    if (config_.lora_bias) check_bias(start->init);
     if (!used_parameters_.empty() && (config_.use_dora || !plain))
       throw UserError(origin_.exit, setting("target_parameters") +
                                         ": neither with use_dora nor with init_lora_weights other than true, "
@@ -189,6 +190,17 @@ class Chooser {
     const auto* one = std::get_if<std::string>(&patterns);
     for (const std::string& p : one ? std::vector{*one} : std::get<std::vector<std::string>>(patterns))
       lists_.emplace_back("(?:.*\\.)?(?:" + p + ")", setting("layers_pattern"), origin_.exit);
+  }
+
+  // Throws unless the other settings allow a bias of B, as in PEFT.
+  void check_bias(LoraInit init) const {
+    const auto refuse = [&](const std::string& what) {
+      throw UserError(origin_.exit, str(setting("lora_bias"), ": ", what));
+    };
+    if (config_.use_dora) refuse("not with use_dora; leave one of the two out");
+    if (init != LoraInit::kaiming && init != LoraInit::random_b)
+      refuse("only with init_lora_weights true and false");
+    if (!used_parameters_.empty()) refuse("adapters of target_parameters have none; leave it out");
   }
 
   // Throws if a rank does not fit the configured start of A and B.
@@ -274,6 +286,7 @@ void adapt_embedding(Model& model, Chooser& chooser, const LoraConfig& config, D
            ": not for encoder-decoders, whose encoder and decoder look up tokens separately; leave it out, "
            "or name it in modules_to_save");
   if (config.use_dora) refuse(at + ": not with use_dora; leave one of the two out");
+  if (config.lora_bias) refuse(at + ": not with lora_bias; leave one of the two out");
   if (config.peft_type != &kinds::kLora)
     refuse(str(at, ": not with peft_type ", config.peft_type->name, "; leave it out"));
   const LoraInit init = start_of(config.init_lora_weights)->init;
@@ -391,8 +404,9 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   });
   model.visit(choose);
   chooser.check(model, out.adapters.size() + out.experts.size() + (out.embedding ? 1 : 0));
-  if (out.single_experts && config.use_dora)
-    throw UserError(origin.exit, origin.prefix + "use_dora: not on linears of single experts");
+  if (out.single_experts && (config.use_dora || config.lora_bias))
+    throw UserError(origin.exit, str(origin.prefix, config.use_dora ? "use_dora" : "lora_bias",
+                                     ": not on linears of single experts"));
   if (!whole.empty()) {
     mark_modules_to_save(model, whole, origin);
     refuse_whole_experts(model, origin);

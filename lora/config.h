@@ -92,6 +92,7 @@ struct LoraConfig {
   bool ensure_weight_tying = false;
   bool use_rslora = false;
   bool use_dora = false;
+  bool lora_bias = false;
   LoraInitWord init_lora_weights = LoraInit::kaiming;
   EvaConfig eva_config;
   LoraBias bias = LoraBias::none;
@@ -141,6 +142,10 @@ struct LoraConfig {
       "either; false: train two separate tables.");
     f("use_rslora", use_rslora, "Scale by lora_alpha / sqrt(r) instead (rank-stabilized LoRA).");
     f("use_dora", use_dora, "Weight-decomposed LoRA: a magnitude for each output is trained too.");
+    f("lora_bias", lora_bias,
+      "Also train a bias of B, which is added to the outputs, scaled as B's: only with init_lora_weights "
+      "true "
+      "and false. An adapter of a linear without a bias cannot be merged.");
     f("init_lora_weights", init_lora_weights,
       "Initial values of A and B. true: A uniform and B zero, as in PEFT; gaussian: A normal with deviation "
       "1 / r; false: B random too; orthogonal: both random, their product zero; pissa: the base's principal "

@@ -35,9 +35,8 @@ const AdapterKind& read_kind(const JsonObject& j) {
 // Refuses settings that compute another update than B A x. fan_in_fan_out is allowed: PEFT ignores it on
 // Linears.
 void refuse_foreign(const JsonObject& j) {
-  for (const char* key :
-       {"lora_bias", "use_qalora", "use_bdlora", "layer_replication", "alora_invocation_tokens",
-        "arrow_config", "kasa_config", "velora_config", "monteclora_config"}) {
+  for (const char* key : {"use_qalora", "use_bdlora", "layer_replication", "alora_invocation_tokens",
+                          "arrow_config", "kasa_config", "velora_config", "monteclora_config"}) {
     if (!j.has(key)) continue;
     const Json& v = j.json()[key];
     if (v != false && !(v.is_structured() && v.empty()))
@@ -204,6 +203,7 @@ AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   c.ensure_weight_tying = has("ensure_weight_tying") && j.boolean("ensure_weight_tying");
   c.use_rslora = has("use_rslora") && j.boolean("use_rslora");
   c.use_dora = has("use_dora") && j.boolean("use_dora");
+  c.lora_bias = has("lora_bias") && j.boolean("lora_bias");
   if (has("random_seed")) c.random_seed = j.integer("random_seed", 0);
   c.task_type = j.text_or("task_type", c.task_type);
   if (has("bias")) {
@@ -328,7 +328,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                   {"layers_to_transform", optional(c.layers_to_transform)},
                   {"loftq_config", Json::object()},
                   {"lora_alpha", number(c.lora_alpha)},
-                  {"lora_bias", false},
+                  {"lora_bias", c.lora_bias},
                   {"lora_dropout", c.lora_dropout},
                   {"lora_ga_config", none},
                   {"megatron_config", none},

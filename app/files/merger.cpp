@@ -35,6 +35,7 @@ Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
   b.model().visit(each);
   EachLinear stored([&](Linear& l) {
     if (l.weight->inputs_first()) inputs_first_.insert(l.name + ".weight");
+    find_bias(l);
   });
   b.model().visit(stored);
   const bool apart = b.attached.embedding && !b.attached.tied_lora;
@@ -96,6 +97,7 @@ Tensor Merger::operator()(const TensorSpec& spec) {
     add_lora(embedding->a, embedding->b, embedding->scale(), y, true);
   if (const auto found = adapters_.find(spec.name); found != adapters_.end())
     merge_linear(*found->second, y, inputs_first(spec.name));
+  if (const auto found = biases_.find(spec.name); found != biases_.end()) merge_bias(*found->second, y);
   const auto [first, end] = experts_.equal_range(spec.name);
   std::for_each(first, end, [&](const auto& part) { add_expert(*part.second, y); });
   const float scale = head && unties_ ? built_.made.info.head_scale : 1;
@@ -124,15 +126,44 @@ void Merger::add_lora(const Parameter& a, const Parameter& b, float scale, const
   lora::add_product(*ops_, y, down, up, scale, turned);
 }
 
+void Merger::find_bias(const Linear& l) {
+  const auto* adapter = dynamic_cast<const lora::LinearAdapter*>(l.adapter.get());
+  if (!adapter || !adapter->changes_bias()) return;
+  if (!l.bias)
+    throw UserError(Exit::input, str(built_.start->config_file(), ": lora_bias: ", l.name,
+                                     " has no bias into which the adapter's could be merged; PEFT does not "
+                                     "merge it either. Use the adapter as it is"));
+  biases_[l.bias->stored_name()] = adapter;
+}
+
+namespace {
+
+// Reads an adapter's parameters, and holds them.
+class Held {
+ public:
+  explicit Held(const lora::AdapterFolder& from) : from_(from) {}
+  lora::ParameterValues values() {
+    return [this](const Parameter& p) {
+      std::vector<float>& own = read_.emplace_back(static_cast<std::size_t>(p.shape.numel()));
+      const Tensor of(reinterpret_cast<std::byte*>(own.data()), lora::read_type(p), p.shape);
+      from_.read(p, of, 0);
+      return of;
+    };
+  }
+
+ private:
+  const lora::AdapterFolder& from_;
+  std::list<std::vector<float>> read_;
+};
+
+}  // namespace
+
 void Merger::merge_linear(const lora::LinearAdapter& l, const Tensor& y, bool turned) {
-  std::list<std::vector<float>> read;
-  const auto values = [&](const Parameter& p) {
-    Tensor of = room(read.emplace_back(), p.shape);
-    of.dtype = lora::read_type(p);
-    built_.start->read(p, of, 0);
-    return of;
-  };
-  l.merge(*ops_, values, y, turned);
+  l.merge(*ops_, Held(*built_.start).values(), y, turned);
+}
+
+void Merger::merge_bias(const lora::LinearAdapter& l, const Tensor& y) {
+  l.merge_bias(Held(*built_.start).values(), y);
 }
 
 // Adds the adapter of one expert. Reads the adapter of all experts once for consecutive experts of a layer.

@@ -19,6 +19,7 @@ RunConfig merge_config(const std::string& model, const std::string& adapter);
 // Reads the base's tensors with the adapter merged in. Uses the BuiltModel, whose weights must be checked.
 class Merger {
  public:
+  // Throws UserError (input) if an adapter's bias belongs to a linear without one.
   explicit Merger(const BuiltModel& b);
   ~Merger();
 
@@ -38,6 +39,9 @@ class Merger {
   void put_tokens(const std::string& weight, const Tensor& table);  // copies separately trained rows
   void add_lora(const Parameter& a, const Parameter& b, float scale, const Tensor& y, bool turned);
   void merge_linear(const lora::LinearAdapter&, const Tensor& y, bool turned);
+  void merge_bias(const lora::LinearAdapter&, const Tensor& y);
+  // Notes the adapter of the Linear if it changes a bias.
+  void find_bias(const Linear&);
   void add_expert(const lora::ExpertPart&, Tensor y);
   static Tensor room(std::vector<float>& values, const Shape& shape);
 
@@ -45,6 +49,7 @@ class Merger {
   std::unique_ptr<Ops> ops_;
   bool unties_ = false, own_head_ = false;  // own_head_: the model has a separate head matrix
   std::map<std::string, const lora::LinearAdapter*> adapters_;   // by the changed weight's name
+  std::map<std::string, const lora::LinearAdapter*> biases_;     // by the changed bias's name
   std::multimap<std::string, const lora::ExpertPart*> experts_;  // a stack has a part for each expert
   const lora::ExpertsLora* held_ = nullptr;                      // the experts whose adapter is in a_ and b_
   std::set<std::string> inputs_first_;

@@ -20,6 +20,12 @@ struct DownMatrix {
   void backward(Ctx&, Sum& dx, Tensor du, Tensor x) const;  // du already has the factor `scale`
 };
 
+// A vector that an adapter adds, times `scale`, to every row of a Linear's output.
+struct OutputBias {
+  Tensor value, grad;  // (out); the gradient is f32, and empty if the vector is frozen
+  float scale;
+};
+
 class DenseChange;  // dense_change.h
 class Rescaling;    // rescaled.h
 
@@ -48,6 +54,8 @@ class Adapter {
   virtual void cut(Cut, TensorRank, const Parts&) { throw InternalError("cut: not of this adapter"); }
   // True if one call must see all rows of x: their numbers choose dropout's masks or the rows' adapters.
   virtual bool needs_all_rows(const Ctx& c) const { return !down_matrix(c); }
+  // Returns the bias that it adds; empty: it has none. Not with rescaling().
+  virtual std::optional<OutputBias> output_bias() const { return {}; }
   // Returns the matrix that it adds to the weight; null: it adds only `up`.
   virtual const DenseChange* change() const { return nullptr; }
 };

@@ -32,6 +32,25 @@ std::string mistake(const LoraConfig& config, const Origin& origin = {"lora."}) 
 
 using Names = std::vector<std::string>;
 
+TEST(Attach, ABiasOfBGoesWithPlainLoraOnly) {
+  LoraConfig c;
+  c.lora_bias = true;
+  EXPECT_EQ(mistake(c), "no mistake");
+  c.init_lora_weights = LoraInit::gaussian;
+  EXPECT_EQ(mistake(c), "lora.lora_bias: only with init_lora_weights true and false");
+  c.init_lora_weights = LoraInit::random_b;
+  c.use_dora = true;
+  EXPECT_EQ(mistake(c), "lora.lora_bias: not with use_dora; leave one of the two out");
+  c.use_dora = false;
+  c.target_modules = Names{"embed_tokens", "q_proj"};
+  EXPECT_EQ(
+      mistake(c),
+      "lora.target_modules: an adapter of model.embed_tokens: not with lora_bias; leave one of the two out");
+  c.target_modules = Names{"q_proj"};
+  c.target_parameters = Names{"up_proj.weight"};
+  EXPECT_EQ(mistake(c), "lora.lora_bias: adapters of target_parameters have none; leave it out");
+}
+
 TEST(Attach, TargetsThatMatchNothingAreNamed) {
   LoraConfig c;
   c.target_modules = Names{"q_proj", "query", "dense"};

@@ -106,9 +106,15 @@ TEST_F(PeftConfigTest, KindsOfLora) {
   EXPECT_FALSE(read(R"(, "trainable_token_indices": null)").use_dora);
 }
 
+TEST_F(PeftConfigTest, ABiasOfBIsASetting) {
+  const LoraConfig c = read(R"(, "lora_bias": true)");
+  EXPECT_TRUE(c.lora_bias);
+  EXPECT_EQ(Json::parse(adapter_config_text(c, {}, ""))["lora_bias"], true);
+}
+
 TEST_F(PeftConfigTest, RefusesByName) {
   const std::string kind = " must be false or null: ft does not compute this kind of LoRA, is ";
-  EXPECT_EQ(says(R"(, "lora_bias": true)"), "lora_bias" + kind + "true");
+  EXPECT_EQ(says(R"(, "use_qalora": true)"), "use_qalora" + kind + "true");
   EXPECT_EQ(says(R"(, "monteclora_config": {"a": 1})"), "monteclora_config" + kind + "an object of 1 key");
   for (const std::string word : {"corda", "loftq", "pissa_niter_", "pissa_niter_0", "pissa_niter_4x"})
     EXPECT_EQ(

@@ -31,6 +31,7 @@ struct Case {
   std::int64_t recompute = 0;
   bool shards = false;  // shards rows between layers too
   const lora::AdapterKind* kind = &lora::kinds::kLora;
+  bool lora_bias = false;
 
   // Invented weights are so small that rounding does not grow from layer to layer.
   double spread() const { return method == Method::qlora ? 0.05 : 0.2; }
@@ -89,6 +90,7 @@ class Run {
     if (s.method != Method::full) {
       lora::LoraConfig c;
       c.peft_type = s.kind;
+      c.lora_bias = s.lora_bias;
       c.r = 3;
       c.lora_dropout = 0.2;
       c.target_modules = "all-linear";
@@ -290,6 +292,18 @@ TEST(TensorParallelKinds, TwoRanksAreOne) {
       s = {.golden = golden, .method = Method::qlora, .kind = kind};
       expect_same(run_on(s, 2), run_on(s, 1), 5e-6);
     }
+}
+
+TEST(TensorParallelKinds, ABiasOfBIsAddedOnce) {
+  for (const std::string golden : {"llama-biases-gelu", "llama", "t5", "gpt2"}) {
+    Case s{.golden = golden, .method = Method::lora, .lora_bias = true};
+    SCOPED_TRACE(golden);
+    const Ran one = run_on(s, 1);
+    expect_same(run_on(s, 2), one, 5e-6);
+    s.shards = golden != "t5";
+    s.recompute = kAllBlocks;
+    expect_same(run_on(s, 2), one, 5e-6);
+  }
 }
 
 // Compares with f32. Sums over ranks are rounded once more.

@@ -107,8 +107,9 @@ Values<V> scattered(const Values<V>& values, const Values<V>& places, std::size_
   return all;
 }
 
-// Returns x W^T + b + scale dropout(x) A^T B^T, with the terms that `module` has. With magnitudes m (DoRA),
-// where n is the norms of the rows of V = W + scale B A: x W^T + b + (m / n) dropout(x) V^T - dropout(x) W^T.
+// Returns x W^T + b + scale (dropout(x) A^T B^T + B's bias), with the terms that `module` has. With magnitudes
+// m (DoRA), where n is the norms of the rows of V = W + scale B A:
+// x W^T + b + (m / n) dropout(x) V^T - dropout(x) W^T.
 template <class V>
 Values<V> linear(const Named<V>& in, const std::string& module, const Values<V>& x, std::size_t rows,
                  const Lora& lora = {}) {
@@ -137,7 +138,10 @@ Values<V> linear(const Named<V>& in, const std::string& module, const Values<V>&
                    rows));
   if (!find(a)) return y;
   const Values<V> dropped = dropout(x, lora.dropout, lora.random.with(module + a));
-  const Values<V> added = times(product(product(dropped, *find(a), rows), *find(b), rows), lora.scale);
+  Values<V> added = product(product(dropped, *find(a), rows), *find(b), rows);
+  if (const Values<V>* bias = find(".lora_B.bias"))
+    for (std::size_t i = 0; i < added.size(); ++i) added[i] += (*bias)[i % bias->size()];
+  added = times(added, lora.scale);
   const Values<V>* m = find(".lora_magnitude_vector");
   if (!m) return add(y, added);
   const Values<double> n = row_norms(*find(".weight"), *find(a), *find(b), m->size(), lora.scale);

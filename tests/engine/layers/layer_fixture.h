@@ -183,6 +183,7 @@ struct LinearForm {
   std::int64_t rank = 0;  // 0: no adapter
   float scale = 2, dropout = 0;
   bool dora = false;  // with magnitudes
+  bool lora_bias = false;
   const lora::AdapterKind* kind = &lora::kinds::kLora;
 };
 inline Linear linear(const std::string& name, std::int64_t in, std::int64_t out, LinearForm form,
@@ -191,6 +192,7 @@ inline Linear linear(const std::string& name, std::int64_t in, std::int64_t out,
   for (Parameter* p : parameters_of(l)) p->trainable = form.trained;
   lora::LoraConfig config;
   config.use_dora = form.dora;
+  config.lora_bias = form.lora_bias;
   if (form.rank > 0)
     l.adapter = form.kind->make(config, {name, in, out, form.rank, form.scale, form.dropout, dtype});
   return l;

@@ -33,6 +33,11 @@ const Case kCases[] = {
     {"AdapterDropout", {.rank = 4, .dropout = 0.25f}, true, true},
     {"AdapterDropoutFirst", {.rank = 4, .dropout = 0.25f}, false},
     {"AdapterDropoutEvaluated", {.rank = 4, .dropout = 0.25f}, true, false, 1, false},
+    {"AdapterBias", {.rank = 4, .lora_bias = true}},
+    {"AdapterBiasAndResidual", {.rank = 3, .lora_bias = true}, true, true},
+    {"AdapterBiasOfAll", {.bias = true, .trained = true, .rank = 3, .lora_bias = true}, true, true},
+    {"AdapterBiasScaled", {.rank = 3, .lora_bias = true}, true, false, 0.3f},
+    {"AdapterBiasDropoutFirst", {.bias = true, .rank = 4, .dropout = 0.25f, .lora_bias = true}, false},
     {"Magnitudes", {.rank = 4, .dora = true}},
     {"MagnitudesBiasAndResidual", {.bias = true, .rank = 3, .dora = true}, true, true},
     {"MagnitudesScaled", {.rank = 3, .scale = 0.5f, .dora = true}, true, false, 0.3f},
@@ -188,6 +193,22 @@ TEST_P(AdaptedLinear, WithoutItsAdapterHasTheBitsOfItsStart) {
   layer.forward(run.c, with, x);
   run.c.adapters = false;
   layer.forward(run.c, without, x);
+  EXPECT_EQ(without.values(), with.values());
+}
+
+TEST_P(AdaptedLinear, WithoutAnAdaptersBiasHasTheBitsOfAZeroBias) {
+  const Size size{7, 33, 24};
+  LayerRun run(GetParam());
+  Linear layer = linear("module", size.in, size.out, {.rank = 4, .lora_bias = true}, GetParam());
+  for (const char* zero : {"module.lora_B.weight", "module.lora_B.bias"})
+    run.stored[zero] = Values<double>(std::size_t(size.out * (zero[14] == 'w' ? 4 : 1)), 0);
+  run.bind(layer);
+  Matrix &x = run.input(size.rows, size.in, "x"), &residual = run.matrix(size.rows, size.out, "residual"),
+         &with = run.matrix(size.rows, size.out, "with"),
+         &without = run.matrix(size.rows, size.out, "without");
+  layer.forward(run.c, with, x, residual);
+  run.c.adapters = false;
+  layer.forward(run.c, without, x, residual);
   EXPECT_EQ(without.values(), with.values());
 }
 
