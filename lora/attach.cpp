@@ -99,6 +99,10 @@ class Chooser {
     if (const auto most = kind.most_rank ? kind.most_rank(l.in, l.out) : f.r; f.r > most)
       throw UserError(origin_.exit, str(setting("r"), ": is ", f.r, ", and for ", l.name, " (", l.out, " x ",
                                         l.in, ") ", kind.title, " needs an r of at most ", most));
+    if (const std::string fault = kind.fault_of ? kind.fault_of(config_, l.in) : ""; !fault.empty())
+      throw UserError(origin_.exit, str(origin_.prefix, fault, "; for ", l.name));
+    if (const std::string note = kind.note_of ? kind.note_of(config_, l.in) : ""; !note.empty())
+      notes_.insert(origin_.prefix + note);
     if (!kind.inputs_first && l.weight->inputs_first())
       throw UserError(origin_.exit, str(setting("peft_type"), ": ", kind.title, " is not for ", l.name,
                                         ", whose weight is stored inputs first; PEFT does not adapt it "
@@ -123,6 +127,8 @@ class Chooser {
     return ranks;
   }
 
+  // Notes about the adapters that were made.
+  const std::set<std::string>& notes() const { return notes_; }
   // All names that form() was called with.
   const std::set<std::string>& adapted() const { return adapted_; }
 
@@ -222,7 +228,7 @@ class Chooser {
   bool all_linear_ = false;
   std::vector<Expression> lists_;  // for lists of layers
   std::optional<Matcher> targets_, excluded_;
-  std::set<std::string> used_parameters_, adapted_;
+  std::set<std::string> used_parameters_, adapted_, notes_;
 };
 
 class EachMoe final : public Visitor {
@@ -419,6 +425,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   model.visit(collect);
   train_tokens(model, tokens, config, dtype, origin, out);
   out.warnings = without_effect(model, config, chooser.adapted(), origin);
+  out.warnings.insert(out.warnings.end(), chooser.notes().begin(), chooser.notes().end());
   return out;
 }
 

@@ -99,6 +99,9 @@ struct LoraConfig {
   Pattern<std::int64_t> rank_pattern;
   Pattern<double> alpha_pattern;
   std::optional<std::int64_t> random_seed;
+  std::int64_t oft_block_size = 32;
+  bool block_share = false;
+  std::int64_t num_cayley_neumann_terms = 5;
   std::optional<std::string> adapter_name_or_path;
   std::string task_type = "CAUSAL_LM";  // of the model; PEFT's word, not a setting
   // Not a setting: all-linear was requested beside adapter_name_or_path, so the adapter must be all-linear.
@@ -106,10 +109,9 @@ struct LoraConfig {
 
   void fields(auto& f) {
     f("peft_type", peft_type,
-      "Kind of adapter: LoRA, MiSS, HiRA or SHiRA (docs/adapters.md says when to use which). The settings "
-      "below are "
-      "those of PEFT's configuration of the kind, where lora_dropout is miss_dropout or hira_dropout, and "
-      "init_lora_weights is init_weights.");
+      "Kind of adapter: LoRA, MiSS, HiRA, SHiRA or OFT (docs/adapters.md says when to use which). The "
+      "settings below are those of PEFT's configuration of the kind, where lora_dropout is miss_dropout or "
+      "hira_dropout, and init_lora_weights is init_weights.");
     f("r", r,
       "Rank of the adapters: rows of A, columns of B; of MiSS the columns that share a change; SHiRA trains "
       "r "
@@ -160,6 +162,15 @@ struct LoraConfig {
     f("random_seed", random_seed,
       "Seed of SHiRA's random places, which are PEFT's with the same seed; null: the seed that torch takes.",
       at_least(0));
+    f("oft_block_size", oft_block_size,
+      "OFT: number of inputs that are rotated together. Where it does not divide a linear's inputs, the "
+      "nearest "
+      "number that does.",
+      at_least(2));
+    f("block_share", block_share, "OFT: all blocks of a linear's inputs are rotated alike.");
+    f("num_cayley_neumann_terms", num_cayley_neumann_terms,
+      "OFT: terms of the series that stands for a rotation; with more it is nearer to one.", at_least(2),
+      at_most(100));
     f("adapter_name_or_path", adapter_name_or_path,
       "Start from this PEFT adapter: its weights and its configuration. Settings given here must "
       "agree with it.",

@@ -44,6 +44,13 @@ void refuse_foreign(const JsonObject& j) {
   }
 }
 
+// Refuses values that mean an adapter which ft does not compute.
+void refuse_other_values(const JsonObject& j, const AdapterKind& kind) {
+  for (const PeftKey& key : kind.keys)
+    if (key.only && j.has(key.name) && j.json()[key.name] != Json::parse(key.value))
+      j.refuse(key.name, str(key.value, ": ft has no other variants of ", kind.title));
+}
+
 // Returns the initialization of a kind other than LoRA.
 LoraInitWord read_init(const JsonObject& j, const AdapterKind& kind) {
   const char* key = kind.key_of("init_lora_weights");
@@ -176,7 +183,8 @@ AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   };
   const auto has = [&](const char* setting) { return !key(setting).empty(); };
   c.init_lora_weights = lora ? read_init(j) : read_init(j, kind);
-  c.r = j.integer_or("r", kind.rank, 1, kMaxRank);
+  refuse_other_values(j, kind);
+  c.r = kind.key_of("r") ? j.integer_or("r", kind.rank, 1, kMaxRank) : kind.rank;
   if (kind.key_of("lora_alpha")) c.lora_alpha = j.positive_number_or("lora_alpha", 8);
   if (const auto dropout = key("lora_dropout"); !dropout.empty()) {
     c.lora_dropout = j.number(dropout);
@@ -205,6 +213,12 @@ AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   c.use_dora = has("use_dora") && j.boolean("use_dora");
   c.lora_bias = has("lora_bias") && j.boolean("lora_bias");
   if (has("random_seed")) c.random_seed = j.integer("random_seed", 0);
+  if (has("oft_block_size")) c.oft_block_size = j.integer("oft_block_size", 2, kMaxRank);
+  c.block_share = has("block_share") && j.boolean("block_share");
+  if (const char* terms = "num_cayley_neumann_terms"; has(terms))
+    c.num_cayley_neumann_terms = j.integer(terms, 2, 100);
+  if (kind.before_versions && !j.has("peft_version"))
+    result.warnings.push_back(str(path, ": ", kind.before_versions));
   c.task_type = j.text_or("task_type", c.task_type);
   if (has("bias")) {
     const std::string word = j.text("bias");
@@ -266,8 +280,11 @@ Json targets_inside(const Json& targets, const LoraConfig& c, const Attached& at
 }
 
 // Adds the settings that LoRA does not have.
-Json with_seed(Json j, const LoraConfig& c) {
+Json with_more(Json j, const LoraConfig& c) {
   j["random_seed"] = c.random_seed ? Json(*c.random_seed) : Json();
+  j["oft_block_size"] = c.oft_block_size;
+  j["block_share"] = c.block_share;
+  j["num_cayley_neumann_terms"] = c.num_cayley_neumann_terms;
   return j;
 }
 
@@ -350,7 +367,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                   {"use_qalora", false},
                   {"use_rslora", c.use_rslora},
                   {"velora_config", none}};
-  return json_text(c.peft_type == &kinds::kLora ? j : with_keys_of(*c.peft_type, with_seed(j, c))) + "\n";
+  return json_text(c.peft_type == &kinds::kLora ? j : with_keys_of(*c.peft_type, with_more(j, c))) + "\n";
 }
 
 }  // namespace ft::lora

@@ -358,6 +358,7 @@ constexpr Clash kByModel[] = {
      "training.optim keeps a state of more than single elements of a weight that ranks share"},
     {kTensor, kDora, "lora.use_dora: not with distributed.tensor_parallel_size yet"},
     {kTensor, kShira, "lora.peft_type: shira is not with distributed.tensor_parallel_size yet"},
+    {kTensor, kOft, "lora.peft_type: oft is not with distributed.tensor_parallel_size yet"},
     {kTensor, kTokenRows, "lora.trainable_token_indices: not with distributed.tensor_parallel_size yet"},
     {kLoftQ, kNoFourBits, "lora.init_lora_weights: loftq makes up for what 4 bits lose",
      "set quantization.load_in_4bit=true, or another start"},

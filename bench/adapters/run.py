@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random runs of kinds of adapters beside PEFT, float32, on the CPU.
 
-    run.py FT [--kinds BIAS,MISS,HIRA,SHIRA] [--runs 100] [--first 0] [--write FILE]      (a Python with tests/golden/requirements.txt)
+    run.py FT [--kinds BIAS,MISS,HIRA,SHIRA,OFT] [--runs 100] [--first 0] [--write FILE]      (a Python with tests/golden/requirements.txt)
 
 A run's number is its seed: it draws a small model of some family, settings of the adapter, samples, a rate and a
 number of steps. PEFT makes an adapter whose every tensor is away from zero and trains it; ft trains the same adapter.
@@ -103,7 +103,14 @@ def biased(draw, spec):
     return {**settings, "use_rslora": draw.random() < 0.3, "init_lora_weights": draw.random() < 0.5}
 
 
-KINDS = {"BIAS": biased, "MISS": miss, "HIRA": hira, "SHIRA": shira}
+def oft(draw, spec):
+    settings = {"oft_block_size": draw.choice([2, 4, 8, 8, 10, 16]), "num_cayley_neumann_terms": draw.randint(2, 7), **targets(draw, spec)}
+    if draw.random() < 0.3:
+        settings["bias"] = draw.choice(["all", "oft_only"])
+    return {**settings, "block_share": draw.random() < 0.3}
+
+
+KINDS = {"BIAS": biased, "MISS": miss, "HIRA": hira, "SHIRA": shira, "OFT": oft}
 
 
 def settings_of(draw, kind, spec):

@@ -2,6 +2,7 @@
 
 #include "engine/layers/dense_change.h"
 #include "engine/layers/rescaled.h"
+#include "engine/layers/rotated.h"
 #include "engine/layers/sum.h"
 
 namespace ft {
@@ -108,7 +109,7 @@ void Linear::forward_with(Ctx& c, Tensor y, Tensor x, Tensor u, Tensor residual,
   Scope scratch(c.scratch);
   const Tensor added = bias_in(c, *this, alpha);
   Sum sum(c.ops, y, added ? (first_rank ? added : Tensor{}) : parts ? Tensor{} : residual, alpha);
-  sum.add(weight->times(x, Trans::yes));
+  sum.add(weight->times(rotated(c, *this, x), Trans::yes));
   if (const Adapter* const own = adapter_in(c)) {
     own->up(sum, u);
     if (own->change()) add_change(c, *this, sum, x);
@@ -128,6 +129,7 @@ void Linear::backward_with(Ctx& c, Sum& dx, Tensor du, Tensor dy, Tensor x, Tens
   c.ops.enter(name);
   if (cut == Cut::columns) dx.among_ranks(c, name);
   if (adapter && adapter->rescaling()) return backward_rescaled(c, *this, dx, du, dy, x, u);
+  if (adapter && adapter->rotation()) return backward_rotated(c, *this, dx, dy, x);
   weight->add_grad(c, dy, x);
   if (bias && bias->grad) c.ops.run(op::ColumnSums{bias->grad, dy});
   if (dx) dx.add(weight->times(dy, Trans::no));

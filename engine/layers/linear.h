@@ -26,8 +26,9 @@ struct OutputBias {
   float scale;
 };
 
-class DenseChange;  // dense_change.h
-class Rescaling;    // rescaled.h
+class DenseChange;    // dense_change.h
+class Rescaling;      // rescaled.h
+class InputRotation;  // rotated.h
 
 // An addition to a Linear's output by way of a narrow tensor u: y += up(u) with u = down(x). x (rows, in), u
 // (rows, width), y (rows, out). Gradients of its parameters are added to.
@@ -56,6 +57,8 @@ class Adapter {
   virtual bool needs_all_rows(const Ctx& c) const { return !down_matrix(c); }
   // Returns the bias that it adds; empty: it has none. Not with rescaling().
   virtual std::optional<OutputBias> output_bias() const { return {}; }
+  // Returns the rotation of the Linear's input; null: there is none.
+  virtual const InputRotation* rotation() const { return nullptr; }
   // Returns the matrix that it adds to the weight; null: it adds only `up`.
   virtual const DenseChange* change() const { return nullptr; }
 };
@@ -88,7 +91,7 @@ struct Linear {
   // a narrow product still takes part, with u = 0: the result then has the same bits as with a fresh adapter
   // that adds zero, also in bf16.
   const Adapter* adapter_in(const Ctx& c) const {
-    const bool narrow = adapter && !adapter->rescaling() && !adapter->change();
+    const bool narrow = adapter && !adapter->rescaling() && !adapter->change() && !adapter->rotation();
     return c.adapters || narrow ? adapter.get() : nullptr;
   }
   // Computes the adapter's u for x; 0 in a pass without adapters.

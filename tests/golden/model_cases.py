@@ -108,7 +108,7 @@ def make_samples(spec, vocab):
 
 def adapter_config(task, settings):
     """The configuration of an adapter: LoRA, or the kind that `peft_type` names."""
-    kinds = {"LORA": peft.LoraConfig, "MISS": peft.MissConfig, "HIRA": peft.HiraConfig, "SHIRA": peft.ShiraConfig}
+    kinds = {"LORA": peft.LoraConfig, "MISS": peft.MissConfig, "HIRA": peft.HiraConfig, "SHIRA": peft.ShiraConfig, "OFT": peft.OFTConfig}
     rest = {key: value for key, value in settings.items() if key != "peft_type"}
     return kinds[settings.get("peft_type", "LORA")](task_type=task, **rest)
 
@@ -121,7 +121,7 @@ def make_adapter(spec, model, folder):
     g = torch.Generator().manual_seed(spec["seed"] + 3)
     with torch.no_grad():
         for name, p in wrapped.named_parameters():
-            if any(part in name for part in ("lora_B", "hira_B", "miss_block", "shira_weight")):
+            if any(part in name for part in ("lora_B", "hira_B", "miss_block", "shira_weight", "oft_R")):
                 p.copy_(0.05 * torch.randn(p.shape, generator=g))
             elif "lora_A" in name or "hira_A" in name:
                 p.copy_(0.3 * torch.randn(p.shape, generator=g))

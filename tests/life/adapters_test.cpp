@@ -32,6 +32,9 @@ const Kind kKinds[] = {
      R"({"weight_decay": 0.1})"},
     {"Hira", R"({"peft_type": "hira", "r": 4, "lora_dropout": 0.1})"},
     {"Shira", R"({"peft_type": "shira", "r": 2, "random_seed": 3})"},
+    {"Oft", R"({"peft_type": "oft", "oft_block_size": 4})", R"({"weight_decay": 0.1})"},
+    {"OftShared", R"({"peft_type": "oft", "oft_block_size": 8, "block_share": true, "bias": "lora_only"})",
+     "{}", "llama-biases-gelu"},
     {"Miss", R"({"peft_type": "miss", "r": 6, "lora_dropout": 0.1})", R"({"weight_decay": 0.1})"},
 };
 void PrintTo(const Kind& k, std::ostream* out) { *out << k.name; }
@@ -92,6 +95,8 @@ TEST(MergedAdapters, NeedALinearsBiasForTheirOwn) {
   EXPECT_NE(w.says().find("adapter_config.json: lora_bias: model.layers.0.self_attn.q_proj has no bias"),
             std::string::npos)
       << w.says();
+  EXPECT_EQ(w.run({"export", "--to", "gguf-lora", "--adapter", "out", "--output", "a.gguf"}), 3);
+  EXPECT_NE(w.says().find("lora_bias: a GGUF adapter has A and B alone"), std::string::npos) << w.says();
 }
 
 // A merge that reports a difference from its inputs also explains it.

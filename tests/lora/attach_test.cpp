@@ -32,6 +32,26 @@ std::string mistake(const LoraConfig& config, const Origin& origin = {"lora."}) 
 
 using Names = std::vector<std::string>;
 
+std::vector<std::string> warnings(const LoraConfig& config) {
+  const MadeModel made = make_model(kConfig, DType::f32);
+  return attach(*made.model, config, DType::f32, {"lora."}).warnings;
+}
+
+TEST(Attach, OftNeedsBlocksOfTwoInputsAndNotesOtherSizes) {
+  LoraConfig c;
+  c.peft_type = &kinds::kOft;
+  c.oft_block_size = 2;
+  EXPECT_TRUE(warnings(c).empty());
+  c.oft_block_size = 5;  // linears have 32 and 30 inputs
+  const auto notes = warnings(c);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0],
+            "lora.oft_block_size: is 5, which does not divide 32 inputs; their blocks have 4, as in PEFT");
+  c.target_modules = Names{"embed_tokens", "q_proj"};
+  EXPECT_EQ(mistake(c),
+            "lora.target_modules: an adapter of model.embed_tokens: not with peft_type oft; leave it out");
+}
+
 TEST(Attach, ABiasOfBGoesWithPlainLoraOnly) {
   LoraConfig c;
   c.lora_bias = true;
@@ -85,11 +105,6 @@ TEST(Attach, ATextMatchesCompleteNamesOnly) {
       << mistake(c);
   c.target_modules = "q_proj, v_proj";
   EXPECT_NE(mistake(c).find(R"(["q_proj","v_proj"])"), std::string::npos) << mistake(c);
-}
-
-std::vector<std::string> warnings(const LoraConfig& config) {
-  const MadeModel made = make_model(kConfig, DType::f32);
-  return attach(*made.model, config, DType::f32, {"lora."}).warnings;
 }
 
 TEST(Attach, PatternsThatFitNothingAreNamed) {

@@ -131,7 +131,7 @@ TEST_F(PeftConfigTest, RefusesByName) {
             "exclude_modules must be a string or an array of strings, is 5");
   folder.write("b.json", R"({"peft_type": "IA3"})");
   EXPECT_EQ(error_of([&] { read_adapter_config(folder / "b.json", Exit::input); }),
-            "3 " + folder / "b.json: peft_type must be LORA, MISS, HIRA or SHIRA, is \"IA3\"");
+            "3 " + folder / "b.json: peft_type must be LORA, MISS, HIRA, SHIRA or OFT, is \"IA3\"");
 }
 
 TEST_F(PeftConfigTest, WarnsAboutUnknownKeysThatAreSet) {

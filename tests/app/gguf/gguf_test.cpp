@@ -363,16 +363,6 @@ TEST_F(GgufExport, AnAdapterOfATiedHeadIsRefused) {
   EXPECT_EQ(export_to("gguf", adapter).code, 0);
 }
 
-TEST_F(GgufExport, AnAdapterWithABiasOfBIsMerged) {
-  std::filesystem::copy(kGoldenModels + "lora-b-bias-gpt2/adapter", folder / "adapter");
-  folder.write("adapter/run.json",
-               Json{{"model", {{"model_name_or_path", kGoldenModels + "gpt2/model"}}}}.dump());
-  const Outcome o = export_to("gguf-lora", folder / "adapter");
-  EXPECT_EQ(o.code, 3);
-  EXPECT_NE(o.err.find("lora_bias: a GGUF adapter has A and B alone"), std::string::npos) << o.err;
-  EXPECT_EQ(export_to("gguf", folder / "adapter").code, 0);
-}
-
 // Keys and tensors that llama.cpp needs or must not get, as tests with it showed.
 TEST_F(GgufExport, OwnFactorsTiedHeadsAndWindows) {
   std::filesystem::copy(kGoldenModels + "llama-yarn/model", folder / "yarn");
