@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/layers/sum.h"
+#include "lora/activated.h"
 #include "lora/dora.h"
 #include "lora/kinds.h"
 #include "lora/starts/decompose.h"
@@ -110,6 +111,7 @@ constexpr PeftKey kLoraKeys[] = {same("r"),
                                  same("use_rslora"),
                                  same("use_dora"),
                                  same("lora_bias"),
+                                 same("alora_invocation_tokens"),
                                  same("init_lora_weights"),
                                  same("eva_config"),
                                  same("bias"),
@@ -122,6 +124,8 @@ constexpr LoraInit kLoraStarts[] = {LoraInit::kaiming,    LoraInit::random_b, Lo
 std::unique_ptr<LinearAdapter> make_lora(const LoraConfig& c, const AdapterForm& f) {
   if (c.use_dora)
     return std::make_unique<DoraAdapter>(f.module, f.in, f.out, f.rank, f.scale, f.dropout, f.dtype);
+  if (c.alora_invocation_tokens)
+    return std::make_unique<ActivatedLora>(f.module, f.in, f.out, f.rank, f.scale, f.dropout, f.dtype);
   return std::make_unique<LoraAdapter>(f.module, f.in, f.out, f.rank, f.scale, f.dropout, f.dtype,
                                        c.lora_bias);
 }

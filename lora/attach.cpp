@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "lora/activated.h"
 #include "lora/hira.h"
 #include "lora/matching.h"
 #include "lora/no_effect.h"
@@ -424,6 +425,7 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   });
   model.visit(collect);
   train_tokens(model, tokens, config, dtype, origin, out);
+  activate(model, config, out, origin);
   out.warnings = without_effect(model, config, chooser.adapted(), origin);
   out.warnings.insert(out.warnings.end(), chooser.notes().begin(), chooser.notes().end());
   return out;

@@ -93,6 +93,7 @@ struct LoraConfig {
   bool use_rslora = false;
   bool use_dora = false;
   bool lora_bias = false;
+  std::optional<std::vector<std::int64_t>> alora_invocation_tokens;
   LoraInitWord init_lora_weights = LoraInit::kaiming;
   EvaConfig eva_config;
   LoraBias bias = LoraBias::none;
@@ -148,6 +149,13 @@ struct LoraConfig {
       "Also train a bias of B, which is added to the outputs, scaled as B's: only with init_lora_weights "
       "true "
       "and false. An adapter of a linear without a bias cannot be merged.");
+    f("alora_invocation_tokens", alora_invocation_tokens,
+      "Activated LoRA: the adapter acts in each sequence from the last place of these tokens on, and the "
+      "base "
+      "alone computes what is before; where they are missing, it does not act. For decoders and "
+      "objective.type "
+      "sft.",
+      at_least(0), not_empty());
     f("init_lora_weights", init_lora_weights,
       "Initial values of A and B. true: A uniform and B zero, as in PEFT; gaussian: A normal with deviation "
       "1 / r; false: B random too; orthogonal: both random, their product zero; pissa: the base's principal "

@@ -35,8 +35,8 @@ const AdapterKind& read_kind(const JsonObject& j) {
 // Refuses settings that compute another update than B A x. fan_in_fan_out is allowed: PEFT ignores it on
 // Linears.
 void refuse_foreign(const JsonObject& j) {
-  for (const char* key : {"use_qalora", "use_bdlora", "layer_replication", "alora_invocation_tokens",
-                          "arrow_config", "kasa_config", "velora_config", "monteclora_config"}) {
+  for (const char* key : {"use_qalora", "use_bdlora", "layer_replication", "arrow_config", "kasa_config",
+                          "velora_config", "monteclora_config"}) {
     if (!j.has(key)) continue;
     const Json& v = j.json()[key];
     if (v != false && !(v.is_structured() && v.empty()))
@@ -212,6 +212,8 @@ AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   c.use_rslora = has("use_rslora") && j.boolean("use_rslora");
   c.use_dora = has("use_dora") && j.boolean("use_dora");
   c.lora_bias = has("lora_bias") && j.boolean("lora_bias");
+  if (const char* invocation = "alora_invocation_tokens"; has(invocation))
+    c.alora_invocation_tokens = j.integers(invocation);
   if (has("random_seed")) c.random_seed = j.integer("random_seed", 0);
   if (has("oft_block_size")) c.oft_block_size = j.integer("oft_block_size", 2, kMaxRank);
   c.block_share = has("block_share") && j.boolean("block_share");
@@ -326,7 +328,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
   const Json eva = by_eva ? eva_as_json(c.eva_config) : none;
   const JsonText& tokens = c.trainable_token_indices;
   // All keys of PEFT 0.21's LoraConfig, sorted as PEFT writes them.
-  const Json j = {{"alora_invocation_tokens", none},
+  const Json j = {{"alora_invocation_tokens", optional(c.alora_invocation_tokens)},
                   {"alpha_pattern", alphas},
                   {"arrow_config", none},
                   {"auto_mapping", none},

@@ -36,6 +36,20 @@ constexpr Clash kClashes[] = {
      "lora.init_lora_weights: eva needs all of a layer's inputs on each rank, not with "
      "distributed.pipeline_parallel_size above 1"},
 
+    {kActivated, kNotSft,
+     "lora.alora_invocation_tokens: is for objective.type sft, which is {objective.type}", kNoMend},
+    {kActivated, kRandomLtd,
+     "lora.alora_invocation_tokens: acts on all tokens from some on, of which random-LTD drops some"},
+    {kActivated, kTensor,
+     "lora.alora_invocation_tokens: needs complete sequences on each rank, not with "
+     "distributed.tensor_parallel_size above 1"},
+    {kActivated, kSequence,
+     "lora.alora_invocation_tokens: needs complete sequences on each rank, not with "
+     "distributed.sequence_parallel_size above 1"},
+    {kActivated, kPipeline,
+     "lora.alora_invocation_tokens: needs complete sequences on each rank, not with "
+     "distributed.pipeline_parallel_size above 1"},
+
     // Offload
     {kDelayed, kStatesHere,
      "zero_optimization.offload_optimizer.delayed_update: is for what is stepped elsewhere",

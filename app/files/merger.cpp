@@ -22,6 +22,12 @@ RunConfig merge_config(const std::string& model, const std::string& adapter) {
 }
 
 Merger::Merger(const BuiltModel& b) : built_(b), ops_(make_ops({})) {
+  if (b.lora_config.alora_invocation_tokens)
+    throw UserError(
+        Exit::input,
+        str(b.start->config_file(),
+            ": alora_invocation_tokens: an adapter that acts from tokens on cannot be merged into "
+            "weights, in PEFT neither; use it as it is"));
   const std::string head = b.made.info.head_weight();
   for (std::size_t i = 0; i < b.attached.linears.size(); ++i)
     adapters_[b.attached.weights[i]] = b.attached.adapters[i];

@@ -19,7 +19,7 @@ RunConfig merge_config(const std::string& model, const std::string& adapter);
 // Reads the base's tensors with the adapter merged in. Uses the BuiltModel, whose weights must be checked.
 class Merger {
  public:
-  // Throws UserError (input) if an adapter's bias belongs to a linear without one.
+  // Throws UserError (input) if an adapter's bias belongs to a linear without one, or adapters act from tokens on.
   explicit Merger(const BuiltModel& b);
   ~Merger();
 

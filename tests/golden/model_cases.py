@@ -103,7 +103,18 @@ def make_samples(spec, vocab):
             labels = ids[:: -1][: 1 + 2 * n // 3] + [1]
             labels = [IGNORED if hole[k % n] < 0.1 and k + 1 < len(labels) else x for k, x in enumerate(labels)]
         rows.append({"input_ids": ids, "labels": labels})
+    invocation = spec.get("lora", {}).get("alora_invocation_tokens")
+    for number, row in enumerate(rows if invocation else []):
+        invoke(row, number, invocation)
     return rows
+
+
+def invoke(row, number, tokens):
+    """Puts the tokens that invoke an adapter into a row: not at all, once, or twice."""
+    n, size = len(row["input_ids"]), len(tokens)
+    for place in ([n // 2], [], [1, n // 3], [0], [n - size])[number % 5]:
+        row["input_ids"][place:place + size] = tokens
+    row["labels"] = [IGNORED if old == IGNORED else new for old, new in zip(row["labels"], row["input_ids"])]
 
 
 def adapter_config(task, settings):

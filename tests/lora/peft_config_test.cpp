@@ -112,6 +112,13 @@ TEST_F(PeftConfigTest, ABiasOfBIsASetting) {
   EXPECT_EQ(Json::parse(adapter_config_text(c, {}, ""))["lora_bias"], true);
 }
 
+TEST_F(PeftConfigTest, TokensThatInvokeAnAdapterAreASetting) {
+  const LoraConfig c = read(R"(, "alora_invocation_tokens": [7, 3])");
+  EXPECT_EQ(c.alora_invocation_tokens, (std::vector<std::int64_t>{7, 3}));
+  EXPECT_EQ(Json::parse(adapter_config_text(c, {}, ""))["alora_invocation_tokens"], (Json{7, 3}));
+  EXPECT_FALSE(read(R"(, "alora_invocation_tokens": null)").alora_invocation_tokens);
+}
+
 TEST_F(PeftConfigTest, RefusesByName) {
   const std::string kind = " must be false or null: ft does not compute this kind of LoRA, is ";
   EXPECT_EQ(says(R"(, "use_qalora": true)"), "use_qalora" + kind + "true");

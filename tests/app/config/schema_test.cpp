@@ -106,6 +106,7 @@ const std::set<std::string> kOurs{"device",
                                   "lora.peft_type",
                                   "lora.random_seed",
                                   "lora.lora_bias",
+                                  "lora.alora_invocation_tokens",
                                   "lora.oft_block_size",
                                   "lora.block_share",
                                   "lora.num_cayley_neumann_terms"};

@@ -103,6 +103,7 @@ Group methods() {
            {"HiRA", "lora.peft_type=hira"},
            {"SHiRA", "lora.peft_type=shira"},
            {"OFT", "lora.peft_type=oft"},
+           {"aLoRA", "lora.alora_invocation_tokens=[1]"},
            {"LoRA+", "training.loraplus_lr_ratio=16"},
            {"PiSSA", start + "pissa"},
            {"OLoRA", start + "olora"},
