@@ -1,5 +1,5 @@
-// Activated LoRA (Greenewald et al. 2025), PEFT's alora_invocation_tokens: LoRA that acts on the active rows
-// of a pass alone (engine/model/invocation.h). On the others u = 0, so that they compute what the base does,
+// Activated LoRA (Greenewald et al. 2025), PEFT's alora_invocation_tokens: LoRA that acts only on the active
+// rows of a pass (engine/model/invocation.h). On the others u = 0, so that they compute what the base does,
 // and keys and values before the invocation are the base's.
 #pragma once
 #include "lora/attach.h"

@@ -1,7 +1,7 @@
 // OFT, orthogonal fine-tuning (Qiu et al., "Controlling Text-to-Image Diffusion by Orthogonal Finetuning",
 // 2023; "Orthogonal Finetuning Made Scalable", 2025), as PEFT computes it: blocks of n inputs are rotated,
 // y = (x R) W^T + b. Each block's R is Cayley's transform of a skew-symmetric matrix Q, by Neumann's series:
-// (I + Q) (I - Q)^-1 is nearly I + 2 Q + 2 Q^2 + ... + Q^d. What is above the diagonals of Q is trained.
+// (I + Q) (I - Q)^-1 is nearly I + 2 Q + 2 Q^2 + ... + Q^d. The elements above Q's diagonal are trained.
 #pragma once
 #include "engine/layers/rotated.h"
 #include "lora/dense_adapter.h"

@@ -19,7 +19,8 @@ RunConfig merge_config(const std::string& model, const std::string& adapter);
 // Reads the base's tensors with the adapter merged in. Uses the BuiltModel, whose weights must be checked.
 class Merger {
  public:
-  // Throws UserError (input) if an adapter's bias belongs to a linear without one, or adapters act from tokens on.
+  // Throws UserError (input) if an adapter's bias belongs to a linear without one, or if adapters act from
+  // tokens on.
   explicit Merger(const BuiltModel& b);
   ~Merger();
 

@@ -58,8 +58,8 @@ class Model {
   // L is the number of tokens of the batch's longest sequence. Returns false if the model has no such noise.
   [[nodiscard]] virtual bool set_embedding_noise(double /*alpha*/) { return false; }
 
-  // Adapters that wait for their invocation (invocation.h) act from these tokens on. Returns false if the model
-  // cannot tell its rows' tokens.
+  // Adapters that wait for their invocation (invocation.h) act from these tokens on. Returns false if the
+  // model cannot tell its rows' tokens.
   [[nodiscard]] virtual bool set_invocation(std::vector<std::int32_t>) { return false; }
   virtual std::span<const std::int32_t> invocation() const { return {}; }  // empty: no adapter waits
 

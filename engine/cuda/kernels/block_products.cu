@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-// Goes over the elements of dy, of which those above the diagonals have a place in dx.
+// Visits the elements of dy; only those above the diagonals have a place in dx.
 __global__ void __launch_bounds__(256)
     skew_gradient(Rows<float> dx, Rows<float> dy, i64 n, i64 cols, i64 elements) {
   for (i64 e = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; e < elements;
