@@ -92,6 +92,16 @@ TEST_P(Adapters, TrainOnWeightsIn4Bits) {
   EXPECT_LT(sum_of(losses(w / "out"), false), sum_of(losses(w / "out"), true));
 }
 
+TEST(ActivatedAdapters, SamplesWithoutTheTokensAreCounted) {
+  const Workplace w("llama-gqa", {{"lora", {{"r", 2}, {"alora_invocation_tokens", {18}}}}});
+  ASSERT_EQ(w.train({"training.max_steps=1"}), 0) << w.says();
+  EXPECT_NE(w.says().find("lora.alora_invocation_tokens: 16 of 24 samples do not have these tokens"),
+            std::string::npos)
+      << w.says();
+  EXPECT_EQ(w.run({"train", "--config", "run.json", "--overwrite", "lora.init_lora_weights=pissa"}), 2);
+  EXPECT_NE(w.says().find("lora.alora_invocation_tokens: not with pissa and olora"), std::string::npos);
+}
+
 // PEFT cannot merge a bias of B into a linear without a bias either.
 TEST(MergedAdapters, NeedALinearsBiasForTheirOwn) {
   const Workplace w("llama-gqa", {{"lora", {{"r", 2}, {"lora_bias", true}}}});
