@@ -1,19 +1,27 @@
 #include "lora/adapter.h"
 
+#include <cmath>
+
 #include "engine/layers/sum.h"
+#include "lora/activated.h"
 #include "lora/dora.h"
 #include "lora/kinds.h"
+#include "lora/starts/decompose.h"
 #include "lora/starts/starts.h"
 
 namespace ft::lora {
 
 LoraAdapter::LoraAdapter(const std::string& module, std::int64_t in, std::int64_t out, std::int64_t rank,
-                         float scale, float dropout, DType dtype)
+                         float scale, float dropout, DType dtype, bool has_bias)
     : LinearAdapter(out, in),
       a{.name = module + ".lora_A.weight", .shape = {rank, in}, .dtype = dtype, .trainable = true},
       b{.name = module + ".lora_B.weight", .shape = {out, rank}, .dtype = dtype, .trainable = true},
       scale_(scale),
-      dropout_(dropout) {}
+      dropout_(dropout) {
+  if (has_bias)
+    bias = {
+        .name = module + ".lora_B.bias", .shape = {out}, .dtype = dtype, .trainable = true, .decays = false};
+}
 
 // If a Linear is split by columns, each rank computes all of u, and a part of u's gradient. If it is split by
 // rows, each rank computes a part of u, and all of its gradient.
@@ -21,6 +29,7 @@ void LoraAdapter::cut(Cut how, TensorRank t, const Parts& parts) {
   const bool columns = how == Cut::columns;
   ft::cut(columns ? b : a, columns ? 0 : 1, t, parts);
   (columns ? a : b).summed = true;
+  if (bias && columns) ft::cut(*bias, 0, t, parts);
 }
 
 void LoraAdapter::drop(Ctx& c, Tensor y, Tensor x) const {
@@ -76,12 +85,21 @@ void LoraAdapter::merge_into(Ctx& c, Tensor w) const {
 
 void LoraAdapter::initialize(const Parameter& p, LoraInit init, Random random, Tensor y,
                              std::int64_t first) const {
-  ft::lora::initialize(p, init, random, y, first);
+  if (!bias || p.name != bias->name) return ft::lora::initialize(p, init, random, y, first);
+  const double bound = init == LoraInit::random_b ? 1 / std::sqrt(static_cast<double>(rank())) : 0;
+  for (std::int64_t i = 0; i < y.numel(); ++i)
+    y.as<float>()[i] =
+        static_cast<float>(bound * uniform_at(random.with(p.name), static_cast<std::uint64_t>(first + i)));
 }
 
 void LoraAdapter::merge(Ops& ops, const ParameterValues& values, Tensor y, bool turned) const {
   const Tensor down = values(a), up = values(b);
   add_product(ops, y, down, up, scale_, turned);
+}
+
+void LoraAdapter::merge_bias(const ParameterValues& values, Tensor y) const {
+  const Tensor own = values(*bias);
+  for (std::int64_t i = 0; i < y.numel(); ++i) y.as<float>()[i] += scale_ * own.as<float>()[i];
 }
 
 void add_product(Ops& ops, Tensor y, Tensor a, Tensor b, float scale, bool turned) {
@@ -105,6 +123,8 @@ constexpr PeftKey kLoraKeys[] = {same("r"),
                                  same("ensure_weight_tying"),
                                  same("use_rslora"),
                                  same("use_dora"),
+                                 same("lora_bias"),
+                                 same("alora_invocation_tokens"),
                                  same("init_lora_weights"),
                                  same("eva_config"),
                                  same("bias"),
@@ -115,11 +135,12 @@ constexpr LoraInit kLoraStarts[] = {LoraInit::kaiming,    LoraInit::random_b, Lo
                                     LoraInit::loftq,      LoraInit::eva};
 
 std::unique_ptr<LinearAdapter> make_lora(const LoraConfig& c, const AdapterForm& f) {
-  const auto make = [&]<class T>(std::type_identity<T>) -> std::unique_ptr<LinearAdapter> {
-    return std::make_unique<T>(f.module, f.in, f.out, f.rank, f.scale, f.dropout, f.dtype);
-  };
-  if (c.use_dora) return make(std::type_identity<DoraAdapter>{});
-  return make(std::type_identity<LoraAdapter>{});
+  if (c.use_dora)
+    return std::make_unique<DoraAdapter>(f.module, f.in, f.out, f.rank, f.scale, f.dropout, f.dtype);
+  if (c.alora_invocation_tokens)
+    return std::make_unique<ActivatedLora>(f.module, f.in, f.out, f.rank, f.scale, f.dropout, f.dtype);
+  return std::make_unique<LoraAdapter>(f.module, f.in, f.out, f.rank, f.scale, f.dropout, f.dtype,
+                                       c.lora_bias);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "lora/activated.h"
 #include "lora/hira.h"
 #include "lora/matching.h"
 #include "lora/no_effect.h"
@@ -99,6 +100,10 @@ class Chooser {
     if (const auto most = kind.most_rank ? kind.most_rank(l.in, l.out) : f.r; f.r > most)
       throw UserError(origin_.exit, str(setting("r"), ": is ", f.r, ", and for ", l.name, " (", l.out, " x ",
                                         l.in, ") ", kind.title, " needs an r of at most ", most));
+    if (const std::string fault = kind.fault_of ? kind.fault_of(config_, l.in) : ""; !fault.empty())
+      throw UserError(origin_.exit, str(origin_.prefix, fault, "; for ", l.name));
+    if (const std::string note = kind.note_of ? kind.note_of(config_, l.in) : ""; !note.empty())
+      notes_.insert(origin_.prefix + note);
     if (!kind.inputs_first && l.weight->inputs_first())
       throw UserError(origin_.exit, str(setting("peft_type"), ": ", kind.title, " is not for ", l.name,
                                         ", whose weight is stored inputs first; PEFT does not adapt it "
@@ -123,6 +128,8 @@ class Chooser {
     return ranks;
   }
 
+  // Notes about the adapters that were made.
+  const std::set<std::string>& notes() const { return notes_; }
   // All names that form() was called with.
   const std::set<std::string>& adapted() const { return adapted_; }
 
@@ -145,6 +152,7 @@ class Chooser {
     const auto start = start_of(config_.init_lora_weights);
     const bool plain = start->init == LoraInit::kaiming || start->init == LoraInit::random_b ||
                        start->init == LoraInit::gaussian;
+    if (config_.lora_bias) check_bias(start->init);
     if (!used_parameters_.empty() && (config_.use_dora || !plain))
       throw UserError(origin_.exit, setting("target_parameters") +
                                         ": neither with use_dora nor with init_lora_weights other than true, "
@@ -191,6 +199,17 @@ class Chooser {
       lists_.emplace_back("(?:.*\\.)?(?:" + p + ")", setting("layers_pattern"), origin_.exit);
   }
 
+  // Throws unless the other settings allow a bias of B, as in PEFT.
+  void check_bias(LoraInit init) const {
+    const auto refuse = [&](const std::string& what) {
+      throw UserError(origin_.exit, str(setting("lora_bias"), ": ", what));
+    };
+    if (config_.use_dora) refuse("not with use_dora; leave one of the two out");
+    if (init != LoraInit::kaiming && init != LoraInit::random_b)
+      refuse("only with init_lora_weights true and false");
+    if (!used_parameters_.empty()) refuse("adapters of target_parameters have none; leave it out");
+  }
+
   // Throws if a rank does not fit the configured start of A and B.
   void require_start(const Linear& l, std::int64_t r) const {
     const auto start = start_of(config_.init_lora_weights);
@@ -210,7 +229,7 @@ class Chooser {
   bool all_linear_ = false;
   std::vector<Expression> lists_;  // for lists of layers
   std::optional<Matcher> targets_, excluded_;
-  std::set<std::string> used_parameters_, adapted_;
+  std::set<std::string> used_parameters_, adapted_, notes_;
 };
 
 class EachMoe final : public Visitor {
@@ -274,6 +293,7 @@ void adapt_embedding(Model& model, Chooser& chooser, const LoraConfig& config, D
            ": not for encoder-decoders, whose encoder and decoder look up tokens separately; leave it out, "
            "or name it in modules_to_save");
   if (config.use_dora) refuse(at + ": not with use_dora; leave one of the two out");
+  if (config.lora_bias) refuse(at + ": not with lora_bias; leave one of the two out");
   if (config.peft_type != &kinds::kLora)
     refuse(str(at, ": not with peft_type ", config.peft_type->name, "; leave it out"));
   const LoraInit init = start_of(config.init_lora_weights)->init;
@@ -391,8 +411,9 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   });
   model.visit(choose);
   chooser.check(model, out.adapters.size() + out.experts.size() + (out.embedding ? 1 : 0));
-  if (out.single_experts && config.use_dora)
-    throw UserError(origin.exit, origin.prefix + "use_dora: not on linears of single experts");
+  if (out.single_experts && (config.use_dora || config.lora_bias))
+    throw UserError(origin.exit, str(origin.prefix, config.use_dora ? "use_dora" : "lora_bias",
+                                     ": not on linears of single experts"));
   if (!whole.empty()) {
     mark_modules_to_save(model, whole, origin);
     refuse_whole_experts(model, origin);
@@ -404,7 +425,9 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   });
   model.visit(collect);
   train_tokens(model, tokens, config, dtype, origin, out);
+  activate(model, config, out, origin);
   out.warnings = without_effect(model, config, chooser.adapted(), origin);
+  out.warnings.insert(out.warnings.end(), chooser.notes().begin(), chooser.notes().end());
   return out;
 }
 

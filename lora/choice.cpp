@@ -64,6 +64,8 @@ class OfLinear final : public Adapter {
 // Returns the setting of an adapter that would change computations that all rows share; "": there is none.
 std::string shared_part(const LoraConfig& c, const AdapterFolder& folder, const std::string& embedding) {
   if (c.use_dora) return "use_dora";
+  if (c.lora_bias) return "lora_bias";
+  if (c.alora_invocation_tokens) return "alora_invocation_tokens";
   if (!c.peft_type->by_request) return str("peft_type ", c.peft_type->peft_type);
   if (c.modules_to_save && !c.modules_to_save->empty()) return "modules_to_save";
   if (c.bias != LoraBias::none) return "bias";

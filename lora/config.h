@@ -92,12 +92,17 @@ struct LoraConfig {
   bool ensure_weight_tying = false;
   bool use_rslora = false;
   bool use_dora = false;
+  bool lora_bias = false;
+  std::optional<std::vector<std::int64_t>> alora_invocation_tokens;
   LoraInitWord init_lora_weights = LoraInit::kaiming;
   EvaConfig eva_config;
   LoraBias bias = LoraBias::none;
   Pattern<std::int64_t> rank_pattern;
   Pattern<double> alpha_pattern;
   std::optional<std::int64_t> random_seed;
+  std::int64_t oft_block_size = 32;
+  bool block_share = false;
+  std::int64_t num_cayley_neumann_terms = 5;
   std::optional<std::string> adapter_name_or_path;
   std::string task_type = "CAUSAL_LM";  // of the model; PEFT's word, not a setting
   // Not a setting: all-linear was requested beside adapter_name_or_path, so the adapter must be all-linear.
@@ -105,10 +110,9 @@ struct LoraConfig {
 
   void fields(auto& f) {
     f("peft_type", peft_type,
-      "Kind of adapter: LoRA, MiSS, HiRA or SHiRA (docs/adapters.md says when to use which). The settings "
-      "below are "
-      "those of PEFT's configuration of the kind, where lora_dropout is miss_dropout or hira_dropout, and "
-      "init_lora_weights is init_weights.");
+      "Kind of adapter: LoRA, MiSS, HiRA, SHiRA or OFT (docs/adapters.md says when to use which). The "
+      "settings below are those of PEFT's configuration of the kind, where lora_dropout is miss_dropout or "
+      "hira_dropout, and init_lora_weights is init_weights.");
     f("r", r,
       "Rank of the adapters: rows of A, columns of B; of MiSS the columns that share a change; SHiRA trains "
       "r "
@@ -141,6 +145,17 @@ struct LoraConfig {
       "either; false: train two separate tables.");
     f("use_rslora", use_rslora, "Scale by lora_alpha / sqrt(r) instead (rank-stabilized LoRA).");
     f("use_dora", use_dora, "Weight-decomposed LoRA: a magnitude for each output is trained too.");
+    f("lora_bias", lora_bias,
+      "Also train a bias of B, which is added to the outputs, scaled as B's: only with init_lora_weights "
+      "true "
+      "and false. An adapter of a linear without a bias cannot be merged.");
+    f("alora_invocation_tokens", alora_invocation_tokens,
+      "Activated LoRA: the adapter acts in each sequence from the last place of these tokens on, and the "
+      "base "
+      "alone computes what is before; where they are missing, it does not act. For decoders and "
+      "objective.type "
+      "sft.",
+      at_least(0), not_empty());
     f("init_lora_weights", init_lora_weights,
       "Initial values of A and B. true: A uniform and B zero, as in PEFT; gaussian: A normal with deviation "
       "1 / r; false: B random too; orthogonal: both random, their product zero; pissa: the base's principal "
@@ -155,6 +170,15 @@ struct LoraConfig {
     f("random_seed", random_seed,
       "Seed of SHiRA's random places, which are PEFT's with the same seed; null: the seed that torch takes.",
       at_least(0));
+    f("oft_block_size", oft_block_size,
+      "OFT: number of inputs that are rotated together. Where it does not divide a linear's inputs, the "
+      "nearest "
+      "number that does.",
+      at_least(2));
+    f("block_share", block_share, "OFT: all blocks of a linear's inputs are rotated alike.");
+    f("num_cayley_neumann_terms", num_cayley_neumann_terms,
+      "OFT: terms of the series that stands for a rotation; with more it is nearer to one.", at_least(2),
+      at_most(100));
     f("adapter_name_or_path", adapter_name_or_path,
       "Start from this PEFT adapter: its weights and its configuration. Settings given here must "
       "agree with it.",

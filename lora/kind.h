@@ -27,6 +27,7 @@ struct PeftKey {
   // The setting under `lora` that it holds; null: the key always has `value`, as JSON.
   const char* of = nullptr;
   const char* value = nullptr;
+  bool only = false;  // other values mean another adapter, and are refused
 };
 
 struct AdapterKind {
@@ -41,6 +42,12 @@ struct AdapterKind {
   const char* lora_only = "lora_only";  // PEFT's word for bias: lora_only
   // Returns the largest r for a Linear; null: there is no bound.
   std::int64_t (*most_rank)(std::int64_t in, std::int64_t out) = nullptr;
+  // Return the fault of the settings for a Linear with these inputs, and a note about them that a user should
+  // read; "": there is none. null: there never is one.
+  std::string (*fault_of)(const LoraConfig&, std::int64_t in) = nullptr;
+  std::string (*note_of)(const LoraConfig&, std::int64_t in) = nullptr;
+  // A warning about files without PEFT's version, which it writes since 0.18; null: none.
+  const char* before_versions = nullptr;
   bool inputs_first = true;  // also for weights that are stored (in, out), as GPT-2's
   // True if it only adds to the Linear's output, row by row, so that requests may choose among adapters.
   bool by_request = true;

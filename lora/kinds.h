@@ -6,8 +6,8 @@
 
 namespace ft::lora::kinds {
 
-extern const AdapterKind kMiss, kHira, kShira;
+extern const AdapterKind kMiss, kHira, kShira, kOft;
 
-inline constexpr std::array kKinds{&kLora, &kMiss, &kHira, &kShira};
+inline constexpr std::array kKinds{&kLora, &kMiss, &kHira, &kShira, &kOft};
 
 }  // namespace ft::lora::kinds

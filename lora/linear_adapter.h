@@ -42,6 +42,10 @@ class LinearAdapter : public Adapter {
   // Changes the weight y, f32 in the host's memory, as the adapter changes the Linear. turned: y is (in,
   // out).
   virtual void merge(Ops&, const ParameterValues&, Tensor y, bool turned) const = 0;
+  // True if the Linear needs a bias to merge the adapter into. merge_bias() changes its values, f32 (out) in
+  // the host's memory.
+  virtual bool changes_bias() const { return false; }
+  virtual void merge_bias(const ParameterValues&, Tensor) const {}
 
  private:
   Shape weight_;

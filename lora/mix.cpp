@@ -34,6 +34,11 @@ class Part {
     if (c.peft_type != &kinds::kLora)
       refuse(str("peft_type: only LORA is mixed, not ", c.peft_type->peft_type));
     if (c.use_dora) refuse("use_dora: magnitudes cannot be mixed");
+    if (c.lora_bias) refuse("lora_bias: biases of B are not mixed");
+    if (c.alora_invocation_tokens)
+      throw UserError(Exit::input, str(printable(p.folder),
+                                       ": alora_invocation_tokens: adapters that act from "
+                                       "tokens on are neither mixed nor merged"));
     if (c.target_parameters) refuse("target_parameters: adapters of experts are not mixed");
     if (start_of(c.init_lora_weights)->changes_base())
       refuse("init_lora_weights: subtracted a part of the base, so it cannot be mixed");

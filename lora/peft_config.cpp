@@ -35,14 +35,20 @@ const AdapterKind& read_kind(const JsonObject& j) {
 // Refuses settings that compute another update than B A x. fan_in_fan_out is allowed: PEFT ignores it on
 // Linears.
 void refuse_foreign(const JsonObject& j) {
-  for (const char* key :
-       {"lora_bias", "use_qalora", "use_bdlora", "layer_replication", "alora_invocation_tokens",
-        "arrow_config", "kasa_config", "velora_config", "monteclora_config"}) {
+  for (const char* key : {"use_qalora", "use_bdlora", "layer_replication", "arrow_config", "kasa_config",
+                          "velora_config", "monteclora_config"}) {
     if (!j.has(key)) continue;
     const Json& v = j.json()[key];
     if (v != false && !(v.is_structured() && v.empty()))
       j.refuse(key, "false or null: ft does not compute this kind of LoRA");
   }
+}
+
+// Refuses values that mean an adapter which ft does not compute.
+void refuse_other_values(const JsonObject& j, const AdapterKind& kind) {
+  for (const PeftKey& key : kind.keys)
+    if (key.only && j.has(key.name) && j.json()[key.name] != Json::parse(key.value))
+      j.refuse(key.name, str(key.value, ": ft has no other variants of ", kind.title));
 }
 
 // Returns the initialization of a kind other than LoRA.
@@ -177,7 +183,8 @@ AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   };
   const auto has = [&](const char* setting) { return !key(setting).empty(); };
   c.init_lora_weights = lora ? read_init(j) : read_init(j, kind);
-  c.r = j.integer_or("r", kind.rank, 1, kMaxRank);
+  refuse_other_values(j, kind);
+  c.r = kind.key_of("r") ? j.integer_or("r", kind.rank, 1, kMaxRank) : kind.rank;
   if (kind.key_of("lora_alpha")) c.lora_alpha = j.positive_number_or("lora_alpha", 8);
   if (const auto dropout = key("lora_dropout"); !dropout.empty()) {
     c.lora_dropout = j.number(dropout);
@@ -204,7 +211,16 @@ AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   c.ensure_weight_tying = has("ensure_weight_tying") && j.boolean("ensure_weight_tying");
   c.use_rslora = has("use_rslora") && j.boolean("use_rslora");
   c.use_dora = has("use_dora") && j.boolean("use_dora");
+  c.lora_bias = has("lora_bias") && j.boolean("lora_bias");
+  if (const char* invocation = "alora_invocation_tokens"; has(invocation))
+    c.alora_invocation_tokens = j.integers(invocation);
   if (has("random_seed")) c.random_seed = j.integer("random_seed", 0);
+  if (has("oft_block_size")) c.oft_block_size = j.integer("oft_block_size", 2, kMaxRank);
+  c.block_share = has("block_share") && j.boolean("block_share");
+  if (const char* terms = "num_cayley_neumann_terms"; has(terms))
+    c.num_cayley_neumann_terms = j.integer(terms, 2, 100);
+  if (kind.before_versions && !j.has("peft_version"))
+    result.warnings.push_back(str(path, ": ", kind.before_versions));
   c.task_type = j.text_or("task_type", c.task_type);
   if (has("bias")) {
     const std::string word = j.text("bias");
@@ -266,8 +282,11 @@ Json targets_inside(const Json& targets, const LoraConfig& c, const Attached& at
 }
 
 // Adds the settings that LoRA does not have.
-Json with_seed(Json j, const LoraConfig& c) {
+Json with_more(Json j, const LoraConfig& c) {
   j["random_seed"] = c.random_seed ? Json(*c.random_seed) : Json();
+  j["oft_block_size"] = c.oft_block_size;
+  j["block_share"] = c.block_share;
+  j["num_cayley_neumann_terms"] = c.num_cayley_neumann_terms;
   return j;
 }
 
@@ -309,7 +328,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
   const Json eva = by_eva ? eva_as_json(c.eva_config) : none;
   const JsonText& tokens = c.trainable_token_indices;
   // All keys of PEFT 0.21's LoraConfig, sorted as PEFT writes them.
-  const Json j = {{"alora_invocation_tokens", none},
+  const Json j = {{"alora_invocation_tokens", optional(c.alora_invocation_tokens)},
                   {"alpha_pattern", alphas},
                   {"arrow_config", none},
                   {"auto_mapping", none},
@@ -328,7 +347,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                   {"layers_to_transform", optional(c.layers_to_transform)},
                   {"loftq_config", Json::object()},
                   {"lora_alpha", number(c.lora_alpha)},
-                  {"lora_bias", false},
+                  {"lora_bias", c.lora_bias},
                   {"lora_dropout", c.lora_dropout},
                   {"lora_ga_config", none},
                   {"megatron_config", none},
@@ -350,7 +369,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                   {"use_qalora", false},
                   {"use_rslora", c.use_rslora},
                   {"velora_config", none}};
-  return json_text(c.peft_type == &kinds::kLora ? j : with_keys_of(*c.peft_type, with_seed(j, c))) + "\n";
+  return json_text(c.peft_type == &kinds::kLora ? j : with_keys_of(*c.peft_type, with_more(j, c))) + "\n";
 }
 
 }  // namespace ft::lora

@@ -61,6 +61,8 @@ void require_merges(const BuiltModel& b) {
   const lora::LoraConfig& c = b.lora_config;
   if (c.peft_type != &lora::kinds::kLora) no(str("peft_type ", c.peft_type->peft_type));
   if (c.use_dora) no("use_dora");
+  if (c.lora_bias) no("lora_bias");
+  if (c.alora_invocation_tokens) no("alora_invocation_tokens");
   if (c.lora_dropout > 0 && b.purpose.trains()) no("lora_dropout");
   if (b.starts->changes_base()) no("init_lora_weights");
 }

@@ -163,7 +163,7 @@ bool names_lora(const SettingsText& tree, const char* setting) {
 }
 
 // Refuses settings that the kind of adapter does not have. A default means that there is no such thing,
-// except lora_alpha's, which must not be given at all.
+// except those of lora_alpha and r, which must not be given at all.
 void check_kind(const lora::LoraConfig& c, const SettingsText& tree) {
   const auto refuse = [&](const std::string& what) {
     throw UserError(Exit::config, printable(tree.name) + ": " + what);
@@ -172,7 +172,8 @@ void check_kind(const lora::LoraConfig& c, const SettingsText& tree) {
   const Json set = write_settings(c), usual = write_settings(lora::LoraConfig{});
   for (const auto& [setting, value] : set.items()) {
     const bool of_all = setting == "peft_type" || setting == "adapter_name_or_path";
-    const bool given = value != usual[setting] || (setting == "lora_alpha" && names_lora(tree, "lora_alpha"));
+    const bool counts = setting == "lora_alpha" || setting == "r";
+    const bool given = value != usual[setting] || (counts && names_lora(tree, setting.c_str()));
     if (!of_all && !kind.key_of(setting.c_str()) && given)
       refuse(str("lora.", setting, ": ", kind.title, " (peft_type ", kind.name,
                  ") has no such setting; leave it out"));
@@ -376,7 +377,8 @@ void settle_offload(SettingsText& tree, const std::string& path) {
 std::string effective_config(const RunConfig& config) {
   Json settings = write_settings(config);
   // Other settings that a kind of adapter lacks are written: their defaults mean that there is no such thing.
-  if (!config.lora.peft_type->key_of("lora_alpha")) settings["lora"].erase("lora_alpha");
+  for (const char* counts : {"lora_alpha", "r"})
+    if (!config.lora.peft_type->key_of(counts)) settings["lora"].erase(counts);
   return settings.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -61,6 +61,22 @@ inline constexpr Feature kDora{
              int) { return c.finetuning_type == FinetuningType::lora && c.lora.use_dora; },
 };
 
+inline constexpr Feature kActivated{
+    .name = "adapters that act from tokens on",
+    .set = "lora.alora_invocation_tokens=[1]",
+    .on =
+        [](const RunConfig& c, int) {
+          return c.finetuning_type == FinetuningType::lora && c.lora.alora_invocation_tokens.has_value();
+        },
+};
+
+inline constexpr Feature kLoraBias{
+    .name = "biases of LoRA",
+    .set = "lora.lora_bias=true",
+    .on = [](const RunConfig& c,
+             int) { return c.finetuning_type == FinetuningType::lora && c.lora.lora_bias; },
+};
+
 inline constexpr Feature kNotLora{
     .name = "adapters other than LoRA",
     .set = "lora.peft_type=miss",

@@ -238,4 +238,13 @@ inline constexpr Feature kShira{
         },
 };
 
+inline constexpr Feature kOft{
+    .name = "OFT",
+    .set = "lora.peft_type=oft",
+    .on =
+        [](const RunConfig& c, int) {
+          return c.finetuning_type == FinetuningType::lora && c.lora.peft_type == &lora::kinds::kOft;
+        },
+};
+
 }  // namespace ft::feature

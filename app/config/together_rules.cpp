@@ -36,6 +36,20 @@ constexpr Clash kClashes[] = {
      "lora.init_lora_weights: eva needs all of a layer's inputs on each rank, not with "
      "distributed.pipeline_parallel_size above 1"},
 
+    {kActivated, kNotSft,
+     "lora.alora_invocation_tokens: is for objective.type sft, which is {objective.type}", kNoMend},
+    {kActivated, kRandomLtd,
+     "lora.alora_invocation_tokens: acts on all tokens from some on, of which random-LTD drops some"},
+    {kActivated, kTensor,
+     "lora.alora_invocation_tokens: needs complete sequences on each rank, not with "
+     "distributed.tensor_parallel_size above 1"},
+    {kActivated, kSequence,
+     "lora.alora_invocation_tokens: needs complete sequences on each rank, not with "
+     "distributed.sequence_parallel_size above 1"},
+    {kActivated, kPipeline,
+     "lora.alora_invocation_tokens: needs complete sequences on each rank, not with "
+     "distributed.pipeline_parallel_size above 1"},
+
     // Offload
     {kDelayed, kStatesHere,
      "zero_optimization.offload_optimizer.delayed_update: is for what is stepped elsewhere",
@@ -153,6 +167,12 @@ constexpr Clash kClashes[] = {
      "set lora.peft_type=lora or finetuning_type=full"},
     {kQat, kDora, "training.qat: merges LoRA into the weights in each pass, without DoRA's magnitudes",
      "set lora.use_dora=false, or leave training.qat out"},
+    {kQat, kLoraBias, "training.qat: merges LoRA into the weights in each pass, without lora.lora_bias",
+     "set lora.lora_bias=false, or leave training.qat out"},
+    {kQat, kActivated,
+     "training.qat: merges LoRA into the weights in each pass, where lora.alora_invocation_tokens has an "
+     "adapter that acts on some tokens only",
+     "leave one of the two out"},
     {kQat, kLoraDropout,
      "lora.lora_dropout: with training.qat adapters are merged into the weights, and there is no input to "
      "drop from",
@@ -392,6 +412,7 @@ constexpr Clash kByModel[] = {
      "training.optim keeps a state of more than single elements of a weight that ranks share"},
     {kTensor, kDora, "lora.use_dora: not with distributed.tensor_parallel_size yet"},
     {kTensor, kShira, "lora.peft_type: shira is not with distributed.tensor_parallel_size yet"},
+    {kTensor, kOft, "lora.peft_type: oft is not with distributed.tensor_parallel_size yet"},
     {kTensor, kTokenRows, "lora.trainable_token_indices: not with distributed.tensor_parallel_size yet"},
     {kLoftQ, kNoFourBits, "lora.init_lora_weights: loftq makes up for what 4 bits lose",
      "set quantization.load_in_4bit=true, or another start"},

@@ -1,7 +1,6 @@
 #include "app/files/merger.h"
 
 #include <algorithm>
-#include <list>
 
 #include "app/config/gguf_base.h"
 #include "app/config/head_settings.h"
@@ -23,6 +22,12 @@ RunConfig merge_config(const std::string& model, const std::string& adapter) {
 
 Merger::Merger(const BuiltModel& b, std::optional<DType> computed)
     : built_(b), ops_(make_ops({})), computed_(computed) {
+  if (b.lora_config.alora_invocation_tokens)
+    throw UserError(
+        Exit::input,
+        str(b.start->config_file(),
+            ": alora_invocation_tokens: an adapter that acts from tokens on cannot be merged into "
+            "weights, in PEFT neither; use it as it is"));
   const std::string head = b.made.info.head_weight();
   for (std::size_t i = 0; i < b.attached.linears.size(); ++i)
     adapters_[b.attached.weights[i]] = b.attached.adapters[i];
@@ -36,6 +41,7 @@ Merger::Merger(const BuiltModel& b, std::optional<DType> computed)
   b.model().visit(each);
   EachLinear stored([&](Linear& l) {
     if (l.weight->inputs_first()) inputs_first_.insert(l.name + ".weight");
+    find_bias(l);
   });
   b.model().visit(stored);
   const bool apart = b.attached.embedding && !b.attached.tied_lora;
@@ -98,6 +104,7 @@ Tensor Merger::operator()(const TensorSpec& spec) {
     add_lora(embedding->a, embedding->b, embedding->scale(), y, true);
   if (const auto found = adapters_.find(spec.name); found != adapters_.end())
     merge_linear(*found->second, y, inputs_first(spec.name));
+  if (const auto found = biases_.find(spec.name); found != biases_.end()) merge_bias(*found->second, y);
   const auto [first, end] = experts_.equal_range(spec.name);
   std::for_each(first, end, [&](const auto& part) { add_expert(*part.second, y); });
   const float scale = head && unties_ ? built_.made.info.head_scale : 1;
@@ -126,16 +133,34 @@ void Merger::add_lora(const Parameter& a, const Parameter& b, float scale, const
   lora::add_product(*ops_, y, down, up, scale, turned);
 }
 
-void Merger::merge_linear(const lora::LinearAdapter& l, const Tensor& y, bool turned) {
-  std::list<std::vector<float>> read;
-  const auto values = [&](const Parameter& p) {
-    Tensor of = room(read.emplace_back(), p.shape);
+void Merger::find_bias(const Linear& l) {
+  const auto* adapter = dynamic_cast<const lora::LinearAdapter*>(l.adapter.get());
+  if (!adapter || !adapter->changes_bias()) return;
+  if (!l.bias)
+    throw UserError(Exit::input, str(built_.start->config_file(), ": lora_bias: ", l.name,
+                                     " has no bias into which the adapter's could be merged; PEFT does not "
+                                     "merge it either. Use the adapter as it is"));
+  biases_[l.bias->stored_name()] = adapter;
+}
+
+lora::ParameterValues Merger::values_in(std::list<std::vector<float>>& held) const {
+  return [this, &held](const Parameter& p) {
+    Tensor of = room(held.emplace_back(), p.shape);
     of.dtype = lora::read_type(p);
     built_.start->read(p, of, 0);
     if (of.dtype == DType::f32) round(of);
     return of;
   };
-  l.merge(*ops_, values, y, turned);
+}
+
+void Merger::merge_linear(const lora::LinearAdapter& l, const Tensor& y, bool turned) {
+  std::list<std::vector<float>> held;
+  l.merge(*ops_, values_in(held), y, turned);
+}
+
+void Merger::merge_bias(const lora::LinearAdapter& l, const Tensor& y) {
+  std::list<std::vector<float>> held;
+  l.merge_bias(values_in(held), y);
 }
 
 // Adds the adapter of one expert. Reads the adapter of all experts once for consecutive experts of a layer.

@@ -1,6 +1,7 @@
 // Merges an adapter into a model's tensors, one tensor at a time, in f32: W + s B A, or what another kind of
 // adapter makes of W. Used by ft merge and ft export.
 #pragma once
+#include <list>
 #include <map>
 #include <optional>
 #include <set>
@@ -20,7 +21,8 @@ RunConfig merge_config(const std::string& model, const std::string& adapter);
 class Merger {
  public:
   // computed: a type to which the weights and the factors of adapters are rounded before they are merged, as
-  // a run that computes in it has them; wide weights are not.
+  // a run that computes in it has them; wide weights are not. Throws UserError (input) if an adapter's bias
+  // belongs to a linear without one, or if adapters act from tokens on.
   explicit Merger(const BuiltModel& b, std::optional<DType> computed = {});
   ~Merger();
 
@@ -39,7 +41,12 @@ class Merger {
   const std::string& source_of(const std::string& name) const;
   void put_tokens(const std::string& weight, const Tensor& table);  // copies separately trained rows
   void add_lora(const Parameter& a, const Parameter& b, float scale, const Tensor& y, bool turned);
+  // Reads the adapter's parameters into `held`, rounded to the type of the computation.
+  lora::ParameterValues values_in(std::list<std::vector<float>>& held) const;
   void merge_linear(const lora::LinearAdapter&, const Tensor& y, bool turned);
+  void merge_bias(const lora::LinearAdapter&, const Tensor& y);
+  // Notes the adapter of the Linear if it changes a bias.
+  void find_bias(const Linear&);
   void add_expert(const lora::ExpertPart&, Tensor y);
   void round(const Tensor& values) const;
   static Tensor room(std::vector<float>& values, const Shape& shape);
@@ -49,6 +56,7 @@ class Merger {
   std::optional<DType> computed_;
   bool unties_ = false, own_head_ = false;  // own_head_: the model has a separate head matrix
   std::map<std::string, const lora::LinearAdapter*> adapters_;   // by the changed weight's name
+  std::map<std::string, const lora::LinearAdapter*> biases_;     // by the changed bias's name
   std::multimap<std::string, const lora::ExpertPart*> experts_;  // a stack has a part for each expert
   const lora::ExpertsLora* held_ = nullptr;                      // the experts whose adapter is in a_ and b_
   std::set<std::string> inputs_first_;

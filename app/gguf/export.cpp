@@ -214,6 +214,14 @@ void require_plain_lora(const GgufArgs& args, const BuiltModel& built) {
     throw UserError(Exit::input, str(args.adapter,
                                      ": use_dora: a GGUF adapter cannot hold magnitudes; use "
                                      "--to gguf with --model, or ft merge first"));
+  if (built.lora_config.alora_invocation_tokens)
+    throw UserError(Exit::input, str(args.adapter,
+                                     ": alora_invocation_tokens: adapters that act from tokens "
+                                     "on are not exported; use ft generate"));
+  if (built.lora_config.lora_bias)
+    throw UserError(Exit::input, str(args.adapter,
+                                     ": lora_bias: a GGUF adapter has A and B alone; use --to "
+                                     "gguf with --model"));
   if (!built.attached.experts.empty() || built.attached.single_experts)
     throw UserError(
         Exit::input,

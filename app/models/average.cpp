@@ -98,7 +98,7 @@ std::vector<TensorSpec> specs_of(const std::vector<Folder>& folders, std::option
 }
 
 // Settings of an adapter that decide what its weights mean, with PEFT's defaults.
-const std::array<std::pair<const char*, Json>, 11> kShaping = {{{"peft_type", "LORA"},
+const std::array<std::pair<const char*, Json>, 15> kShaping = {{{"peft_type", "LORA"},
                                                                 {"r", 8},
                                                                 {"lora_alpha", 8},
                                                                 {"use_rslora", false},
@@ -106,6 +106,10 @@ const std::array<std::pair<const char*, Json>, 11> kShaping = {{{"peft_type", "L
                                                                 {"alpha_pattern", Json::object()},
                                                                 {"use_dora", false},
                                                                 {"lora_bias", false},
+                                                                {"alora_invocation_tokens", nullptr},
+                                                                {"oft_block_size", 32},
+                                                                {"block_share", false},
+                                                                {"num_cayley_neumann_terms", 5},
                                                                 {"ensure_weight_tying", false},
                                                                 {"trainable_token_indices", Json::array()},
                                                                 {"init_lora_weights", true}}};

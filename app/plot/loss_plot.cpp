@@ -14,7 +14,7 @@ void LossPlot::begin(const RunHeader& h) {
   const std::string name = h.name();
   curve_.title = name + (name.empty() ? "" : ": ") + h.architecture + ", " +
                  show::quantity(static_cast<double>(h.parameters)) + " parameters, " +
-                 (h.adapter ? str(h.adapter->kind, " r ", h.adapter->rank) : std::string("full fine-tuning"));
+                 (h.adapter ? str(h.adapter->kind, " ", h.adapter->size) : std::string("full fine-tuning"));
   curve_.subtitle = h.model.empty() ? "" : "from " + show::path(h.model) + ", ";
   curve_.subtitle += h.data.streamed_bytes > 0
                          ? "on a stream from " + show::file_size(h.data.streamed_bytes) + " of files"

@@ -27,7 +27,7 @@ Json facts_of(const RunHeader& h) {
                        " parameters, ", h.dtype);
   const std::string trained = show::quantity(static_cast<double>(h.trained_parameters)) + " trained";
   if (h.adapter)
-    facts["adapter"] = str(h.adapter->kind, " r ", h.adapter->rank,
+    facts["adapter"] = str(h.adapter->kind, " ", h.adapter->size,
                            h.adapter->alpha ? ", alpha " + show::number(*h.adapter->alpha) : "", ", on ",
                            h.adapter->linears, " linears, ", trained);
   else

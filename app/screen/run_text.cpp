@@ -26,7 +26,7 @@ std::string short_names(const std::vector<std::string>& names) {
 std::string adapter_text(const RunHeader& h) {
   const AdapterHeader& a = *h.adapter;
   const auto trained = static_cast<double>(h.trained_parameters);
-  return str(a.kind, " r ", a.rank, a.alpha ? ", alpha " + show::number(*a.alpha) : "", ", on ",
+  return str(a.kind, " ", a.size, a.alpha ? ", alpha " + show::number(*a.alpha) : "", ", on ",
              show::plural(a.linears, "linear"), " (", short_names(a.targets), "): ", show::quantity(trained),
              " trained, ", show::percent(trained, static_cast<double>(h.parameters)));
 }

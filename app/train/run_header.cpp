@@ -30,11 +30,12 @@ DataHeader data_header(const RunConfig& config, const BuiltData& d) {
 
 AdapterHeader adapter_header(const BuiltModel& b) {
   const lora::AdapterKind& kind = *b.lora_config.peft_type;
-  AdapterHeader h{.kind = kind.title,
-                  .rank = b.lora_config.r,
-                  .alpha = kind.key_of("lora_alpha") ? std::optional(b.lora_config.lora_alpha) : std::nullopt,
-                  .linears = std::ssize(b.attached.linears) + std::ssize(b.attached.experts) +
-                             (b.attached.embedding ? 1 : 0)};
+  AdapterHeader h{
+      .kind = kind.title,
+      .size = kind.key_of("r") ? str("r ", b.lora_config.r) : str("blocks of ", b.lora_config.oft_block_size),
+      .alpha = kind.key_of("lora_alpha") ? std::optional(b.lora_config.lora_alpha) : std::nullopt,
+      .linears =
+          std::ssize(b.attached.linears) + std::ssize(b.attached.experts) + (b.attached.embedding ? 1 : 0)};
   const auto add = [&](const std::string& name) {
     const std::string last = name.substr(name.rfind('.') + 1);
     if (std::find(h.targets.begin(), h.targets.end(), last) == h.targets.end()) h.targets.push_back(last);

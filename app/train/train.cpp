@@ -29,6 +29,7 @@
 #include "app/train/trainer_parts.h"
 #include "engine/files/checkpoint_folder.h"
 #include "engine/files/file.h"
+#include "engine/model/invocation.h"
 #include "engine/ranks/together.h"
 #include "engine/train/reports/spikes.h"
 
@@ -106,6 +107,22 @@ std::string on_plain_rows(const RunConfig& config, const BuiltModel& built, cons
       "[{\"role\": \"user\", \"content\": ...}] (docs/data.md)");
 }
 
+// Returns a warning about samples on which an adapter that waits for its invocation does not act; "": there
+// are none.
+std::string about_missing_invocations(const BuiltModel& built, const BuiltData& data) {
+  const std::span<const std::int32_t> tokens = built.model().invocation();
+  if (tokens.empty() || !data.train) return "";
+  const Dataset& all = data.train->data();
+  std::int64_t without = 0;
+  for (std::int64_t i = 0; i < all.size(); ++i) {
+    const std::span<const std::int32_t> ids = all[i].input_ids;
+    if (last_place(ids, tokens) == std::ssize(ids)) ++without;
+  }
+  if (without == 0) return "";
+  return str("lora.alora_invocation_tokens: ", without, " of ", all.size(),
+             " samples do not have these tokens, and the adapter does not act on them");
+}
+
 // Notes that training waits for checkpoints because there is no memory for snapshots.
 void note_waiting(Run& run, Report& report) {
   const CheckpointingConfig& c = run.config.checkpointing;
@@ -139,6 +156,8 @@ void begin(const ReportedConfig& given, Report& report, const RunHeader& head, c
   for (const std::string& text : resumed.changes.notes) report.note(text);
   for (const std::string& text : run.data.loaded.notes) report.note(text);
   if (const std::string text = on_plain_rows(config, built, run.data); !text.empty()) report.note(text);
+  if (const std::string text = about_missing_invocations(built, run.data); !text.empty())
+    report.warning(text);
   note_what_never_comes(head, report);
   if (config.training.gradient_checkpointing == Checkpointing::offload && !config.on_gpu())
     report.note("training.gradient_checkpointing=offload is true on a CPU, whose memory is the host's");

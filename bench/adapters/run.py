@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random runs of kinds of adapters beside PEFT, float32, on the CPU.
 
-    run.py FT [--kinds MISS,HIRA,SHIRA] [--runs 100] [--first 0] [--write FILE]      (a Python with tests/golden/requirements.txt)
+    run.py FT [--kinds BIAS,MISS,HIRA,SHIRA,OFT] [--runs 100] [--first 0] [--write FILE]      (a Python with tests/golden/requirements.txt)
 
 A run's number is its seed: it draws a small model of some family, settings of the adapter, samples, a rate and a
 number of steps. PEFT makes an adapter whose every tensor is away from zero and trains it; ft trains the same adapter.
@@ -31,7 +31,8 @@ USUAL = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_p
 
 
 def model_spec(draw, kind, seed):
-    family = draw.choice(["llama", "llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "t5"] + ["gpt2"] * (kind == "HIRA"))
+    families = ["llama", "llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "t5"] + ["gpt2"] * (kind == "HIRA")
+    family = draw.choice(["llama", "gpt2"] if kind == "BIAS" else families)   # PEFT merges biases of B where linears have biases
     width, heads = draw.choice([(16, 2), (24, 3), (32, 4), (40, 4)])
     layers, spec = draw.randint(1, 3), {"seed": seed, "model_type": family, "dtype": "f32", "batch": 2}
     spec["lengths"] = [draw.randint(3, 24) for _ in range(6)]
@@ -49,7 +50,8 @@ def model_spec(draw, kind, seed):
                       "num_attention_heads": heads, "num_key_value_heads": draw.choice([1, heads]), "max_position_embeddings": 64,
                       "tie_word_embeddings": draw.random() < 0.3, "pad_token_id": 0, "head_dim": width // heads}
     if family == "llama":
-        spec["config"].update(attention_bias=draw.random() < 0.4, mlp_bias=draw.random() < 0.4)
+        all_of_them = kind == "BIAS"
+        spec["config"].update(attention_bias=draw.random() < 0.4 or all_of_them, mlp_bias=draw.random() < 0.4 or all_of_them)
     if family == "phi3":
         spec["config"].update(bos_token_id=1, eos_token_id=2)
     return spec
@@ -93,11 +95,26 @@ def shira(draw, spec):
     return settings
 
 
-KINDS = {"MISS": miss, "HIRA": hira, "SHIRA": shira}
+def biased(draw, spec):
+    """LoRA with a bias of B."""
+    settings = {"r": draw.randint(1, 12), "lora_alpha": draw.choice([4, 8, 16]), "lora_bias": True, **targets(draw, spec)}
+    if draw.random() < 0.3:
+        settings["bias"] = draw.choice(["all", "lora_only"])
+    return {**settings, "use_rslora": draw.random() < 0.3, "init_lora_weights": draw.random() < 0.5}
+
+
+def oft(draw, spec):
+    settings = {"oft_block_size": draw.choice([2, 4, 8, 8, 10, 16]), "num_cayley_neumann_terms": draw.randint(2, 7), **targets(draw, spec)}
+    if draw.random() < 0.3:
+        settings["bias"] = draw.choice(["all", "oft_only"])
+    return {**settings, "block_share": draw.random() < 0.3}
+
+
+KINDS = {"BIAS": biased, "MISS": miss, "HIRA": hira, "SHIRA": shira, "OFT": oft}
 
 
 def settings_of(draw, kind, spec):
-    settings = {"peft_type": kind, **KINDS[kind](draw, spec)}
+    settings = {"peft_type": {"BIAS": "LORA"}.get(kind, kind), **KINDS[kind](draw, spec)}
     saved = {"t5": "final_layer_norm", "gpt2": "ln_f"}.get(spec["model_type"], "norm")
     if draw.random() < 0.2:
         settings["modules_to_save"] = [saved]

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 
 #include "engine/core/error.h"
 #include "engine/generate/beam_search.h"
+#include "engine/model/invocation.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -101,6 +103,15 @@ std::unique_ptr<Decoding> Generator::decode(const Prompt& p, Decoding::OnToken o
   return std::make_unique<SingleBranch>(chooser, p, std::move(on_token));
 }
 
+// As in PEFT, the prompt alone decides: tokens of the answer invoke nothing.
+std::int32_t Generator::acts_from(const Prompt& p) const {
+  const std::span<const std::int32_t> tokens = model_.invocation();
+  constexpr std::int32_t kNever = std::numeric_limits<std::int32_t>::max();
+  if (tokens.empty()) return kNever;
+  const std::int64_t place = last_place(p.ids, tokens);
+  return place < std::ssize(p.ids) ? static_cast<std::int32_t>(place) : kNever;
+}
+
 bool Generator::fits(const Prompt& p) const {
   const auto length = static_cast<std::int64_t>(p.ids.size());
   const auto source = static_cast<std::int64_t>(p.source.size());
@@ -125,12 +136,15 @@ std::vector<Generator::Answer*> Generator::admit(PromptSource& prompts) {
     Answer a{.prompt = &p,
              .decoding = decode(p, [&](std::int32_t token) { return prompts.token(p, token); }),
              .slots = std::vector<std::int32_t>(static_cast<std::size_t>(width_)),
-             .at = {free_.back()}};
+             .at = {free_.back()},
+             .acts_from = acts_from(p)};
     std::iota(a.slots.begin(), a.slots.end(), free_.back());
     if (keeps_ && a.at[0] == 0) {  // the last token is always computed, for its scores
       const auto same = std::mismatch(kept_.begin(), kept_.end(), p.ids.begin(), p.ids.end() - 1).first;
-      if (decoding_.forgets() || same == kept_.end())
-        a.held = static_cast<std::int32_t>(same - kept_.begin());
+      // Adapters acted on the cached tokens from one place on, and will on these from another.
+      const std::int32_t usable =
+          std::min({static_cast<std::int32_t>(same - kept_.begin()), kept_acts_from_, a.acts_from});
+      if (decoding_.forgets() || usable == std::ssize(kept_)) a.held = usable;
     }
     free_.pop_back();
     answers_.push_back(std::move(a));
@@ -196,12 +210,16 @@ void Generator::extend(const std::vector<Answer*>& answers, PromptSource& prompt
       c.starts.push_back(static_cast<std::int32_t>(c.rows()));
       c.slots.push_back(a->at[i]);
       c.past.push_back(a->held);
+      c.acts_from.push_back(a->acts_from);
       if (a->prompt->source.empty()) continue;
       c.sources.push_back(place_of(*a));
       c.source_lengths.push_back(static_cast<std::int32_t>(a->prompt->source.size()));
     }
     a->held = static_cast<std::int32_t>(branches[0].ids.size());
-    if (keeps_ && a->at[0] == 0) kept_ = branches[0].ids;
+    if (keeps_ && a->at[0] == 0) {
+      kept_ = branches[0].ids;
+      kept_acts_from_ = a->acts_from;
+    }
   }
   tokens_computed_ += c.rows();
   if (on_rows_) on_rows_(rows);
@@ -231,7 +249,7 @@ void Generator::step(Answer& a, std::span<float> scores, PromptSource& prompts) 
 void Generator::remake(Answer& a) {
   const std::span<const Branch> branches = a.decoding->branches();
   for (std::size_t i = 0; i < branches.size(); ++i) {
-    Continuation c{.input_ids = branches[i].ids, .slots = {a.at[i]}, .past = {0}};
+    Continuation c{.input_ids = branches[i].ids, .slots = {a.at[i]}, .past = {0}, .acts_from = {a.acts_from}};
     c.starts.push_back(static_cast<std::int32_t>(c.rows()));
     tokens_computed_ += c.rows();
     if (on_rows_) on_rows_(std::array{AdapterRows{0, c.rows(), a.prompt->adapter}});
@@ -249,7 +267,8 @@ void Generator::score_prompt(Answer& a, PromptSource& prompts) {
     Continuation c{.input_ids = {ids.begin() + a.held, ids.begin() + a.held + count},
                    .starts = {0, count},
                    .slots = {a.at[0]},
-                   .past = {a.held}};
+                   .past = {a.held},
+                   .acts_from = {a.acts_from}};
     c.wanted.resize(static_cast<std::size_t>(count));
     std::iota(c.wanted.begin(), c.wanted.end(), 0);
     tokens_computed_ += count;

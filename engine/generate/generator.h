@@ -76,6 +76,7 @@ class Generator {
     std::vector<std::int32_t> slots;  // this answer's slots of the cache
     std::vector<std::int32_t> at;     // (branches) each branch's slot
     std::int32_t held = 0;            // tokens of each branch in its slot
+    std::int32_t acts_from = 0;       // see Continuation
     bool open = true;
   };
   // Starts the next prompts that fit into the free slots and into one pass.
@@ -86,6 +87,7 @@ class Generator {
   void encode(const std::vector<Answer*>& fresh);
   std::int32_t place_of(const Answer& a) const { return a.slots[0] / width_; }
   std::unique_ptr<Decoding> decode(const Prompt&, Decoding::OnToken) const;
+  std::int32_t acts_from(const Prompt&) const;
   // Advances the new answers, or all active ones if none are new. Answers with one adapter are adjacent in a
   // pass.
   void turn(std::vector<Answer*> fresh, PromptSource&);
@@ -119,7 +121,8 @@ class Generator {
   std::vector<std::uint16_t> narrow_;  // scores in bf16 or f16, in the device's format
   OnRows on_rows_;
   bool keeps_ = false;
-  std::vector<std::int32_t> kept_;  // with keep_cache(): the tokens in the first slot
+  std::vector<std::int32_t> kept_;   // with keep_cache(): the tokens in the first slot
+  std::int32_t kept_acts_from_ = 0;  // and the position from which adapters act on them
   std::int64_t tokens_computed_ = 0;
 };
 

@@ -3,9 +3,36 @@
 #include "engine/layers/dense_change.h"
 #include "engine/layers/fake_quantized.h"
 #include "engine/layers/rescaled.h"
+#include "engine/layers/rotated.h"
 #include "engine/layers/sum.h"
 
 namespace ft {
+namespace {
+
+// Returns the vector that a pass adds to every row of y: the Linear's bias, and the adapter's times alpha.
+// Both together are in c.scratch; empty: there is none. In a pass without adapters the adapter's takes part
+// with factor 0, so that the result has the bits of a fresh adapter's.
+Tensor bias_in(Ctx& c, const Linear& l, float alpha) {
+  const Tensor own = l.bias ? l.bias->value : Tensor{};
+  const std::optional<OutputBias> added = l.adapter ? l.adapter->output_bias() : std::nullopt;
+  if (!added) return own;
+  const DType type = added->value.dtype;
+  const std::int64_t n = added->value.numel();
+  const Tensor one = c.scratch.take({1, 1}, type), both = c.scratch.take({1, n}, type);
+  c.ops.run(op::Fill{one, 1});
+  product(c.ops, both, {one, Trans::no, added->value.view({1, n}), Trans::no},
+          c.adapters ? alpha * added->scale : 0, own);
+  return both.view({n});
+}
+
+void add_bias_grad(Ctx& c, const OutputBias& b, Tensor dy) {
+  Scope scratch(c.scratch);
+  const Tensor ones = c.temporary(dy.rows(), 1), grad = b.grad.view({1, b.grad.numel()});
+  c.ops.run(op::Fill{ones, 1});
+  product(c.ops, grad, {ones, Trans::yes, dy, Trans::no}, b.scale, grad);
+}
+
+}  // namespace
 
 void DownMatrix::forward(Ctx& c, Tensor u, Tensor x) const {
   product(c.ops, u, {x, Trans::no, a, Trans::yes}, scale);
@@ -80,12 +107,13 @@ void Linear::forward_with(Ctx& c, Tensor y, Tensor x, Tensor u, Tensor residual,
   if (const Adapter* const own = adapter_in(c); own && own->rescaling())
     return forward_rescaled(c, *this, y, x, u, residual, alpha);
   const bool parts = cut == Cut::rows, first_rank = !parts || c.tensor()->rank() == 0;
-  Sum sum(c.ops, y, bias ? (first_rank ? bias->value : Tensor{}) : parts ? Tensor{} : residual, alpha);
   Scope scratch(c.scratch);
+  const Tensor added = bias_in(c, *this, alpha);
+  Sum sum(c.ops, y, added ? (first_rank ? added : Tensor{}) : parts ? Tensor{} : residual, alpha);
   if (fake_format) {
     if (sum) sum.add(fake_quantized(c, *this, x, Trans::yes));
   } else {
-    sum.add(weight->times(x, Trans::yes));
+    sum.add(weight->times(rotated(c, *this, x), Trans::yes));
     if (const Adapter* const own = adapter_in(c)) {
       own->up(sum, u);
       if (own->change()) add_change(c, *this, sum, x);
@@ -93,7 +121,7 @@ void Linear::forward_with(Ctx& c, Tensor y, Tensor x, Tensor u, Tensor residual,
   }
   sum.run();
   if (parts && y && !c.parts_stay) add_up(c, y, name);
-  if (residual && (bias || parts)) c.ops.run(op::Add{y, residual});
+  if (residual && (added || parts)) c.ops.run(op::Add{y, residual});
 }
 
 void Linear::backward(Ctx& c, Sum& dx, Tensor dy, Tensor x, Tensor u) const {
@@ -112,10 +140,12 @@ void Linear::backward_with(Ctx& c, Sum& dx, Tensor du, Tensor dy, Tensor x, Tens
   c.ops.enter(name);
   if (cut == Cut::columns) dx.among_ranks(c, name);
   if (adapter && adapter->rescaling()) return backward_rescaled(c, *this, dx, du, dy, x, u);
+  if (adapter && adapter->rotation()) return backward_rotated(c, *this, dx, dy, x);
   weight->add_grad(c, dy, x);
   if (bias && bias->grad) c.ops.run(op::ColumnSums{bias->grad, dy});
   if (dx) dx.add(fake_format ? fake_quantized(c, *this, dy, Trans::no) : weight->times(dy, Trans::no));
   if (!adapter) return;
+  if (const auto own = adapter->output_bias(); own && own->grad) add_bias_grad(c, *own, dy);
   adapter->up_grad(c, du, dy, u);
   if (adapter->change()) add_change_grad(c, *this, dx, dy, x);
 }

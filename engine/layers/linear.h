@@ -21,8 +21,15 @@ struct DownMatrix {
   void backward(Ctx&, Sum& dx, Tensor du, Tensor x) const;  // du already has the factor `scale`
 };
 
-class DenseChange;  // dense_change.h
-class Rescaling;    // rescaled.h
+// A vector that an adapter adds, times `scale`, to every row of a Linear's output.
+struct OutputBias {
+  Tensor value, grad;  // (out); the gradient is f32, and empty if the vector is frozen
+  float scale;
+};
+
+class DenseChange;    // dense_change.h
+class Rescaling;      // rescaled.h
+class InputRotation;  // rotated.h
 
 // An addition to a Linear's output by way of a narrow tensor u: y += up(u) with u = down(x). x (rows, in), u
 // (rows, width), y (rows, out). Gradients of its parameters are added to.
@@ -49,6 +56,10 @@ class Adapter {
   virtual void cut(Cut, TensorRank, const Parts&) { throw InternalError("cut: not of this adapter"); }
   // True if one call must see all rows of x: their numbers choose dropout's masks or the rows' adapters.
   virtual bool needs_all_rows(const Ctx& c) const { return !down_matrix(c); }
+  // Returns the bias that it adds; empty: it has none. Not with rescaling().
+  virtual std::optional<OutputBias> output_bias() const { return {}; }
+  // Returns the rotation of the Linear's input; null: there is none.
+  virtual const InputRotation* rotation() const { return nullptr; }
   // Returns the matrix that it adds to the weight; null: it adds only `up`.
   virtual const DenseChange* change() const { return nullptr; }
   // Adds to w (out, in), f32, the matrix that down and up amount to.
@@ -85,7 +96,7 @@ struct Linear {
   // a narrow product still takes part, with u = 0: the result then has the same bits as with a fresh adapter
   // that adds zero, also in bf16.
   const Adapter* adapter_in(const Ctx& c) const {
-    const bool narrow = adapter && !adapter->rescaling() && !adapter->change();
+    const bool narrow = adapter && !adapter->rescaling() && !adapter->change() && !adapter->rotation();
     return c.adapters || narrow ? adapter.get() : nullptr;
   }
   // Computes the adapter's u for x; 0 in a pass without adapters.

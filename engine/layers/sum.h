@@ -53,8 +53,10 @@ class Sum {
   void flush() {
     if (count_ > 0)
       ops_.run(op::Products{.y = y_, .terms = {terms_.data(), count_}, .alpha = alpha_, .c = c_});
-    else
-      require(c_.data == y_.data, "a sum begins with a product");
+    else if (!c_)
+      ops_.run(op::Fill{y_, 0});
+    else if (c_.data != y_.data)
+      ops_.run(op::Cast{.y = y_, .x = c_});
     c_ = y_;
     count_ = 0;
     for (std::size_t i = 0; i < folded_count_; ++i)

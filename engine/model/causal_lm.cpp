@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/model/invocation.h"
 #include "engine/ops/ops.h"
 #include "engine/parallel/batch_part.h"
 #include "engine/parallel/row_shards.h"
@@ -143,6 +144,7 @@ void CausalLm::set_recompute(std::int64_t n) {
 
 void CausalLm::forward(Ctx& c, ParameterStore& store, const Batch& b, const Loss& loss) {
   Scope all(c.saved);
+  const Invocation active(c, b, invocation_);
   const Inputs in = upload_part(c, b);
   const Tensor x = hidden(c, store, in.ids, in.side);
   if (chunks_.back().stage.last()) vocabulary_.forward(c, store, x, in.targets, loss);
@@ -150,12 +152,14 @@ void CausalLm::forward(Ctx& c, ParameterStore& store, const Batch& b, const Loss
 
 void CausalLm::logits(Ctx& c, ParameterStore& store, const Batch& b, Tensor y) {
   Scope all(c.saved);
+  const Invocation active(c, b, invocation_);
   const Inputs in = upload(c, b);
   const Tensor x = hidden(c, store, in.ids, in.side);
   vocabulary_.logits(c, store, y, x, in.targets.rows);
 }
 
 std::unique_ptr<TargetLogits> CausalLm::target_logits(Ctx& c, ParameterStore& store, const Batch& b) {
+  const Invocation active(c, b, invocation_);
   const Inputs in = upload(c, b);
   const Tensor x = hidden(c, store, in.ids, in.side);
   return vocabulary_.target_logits(c, store, x, in.targets.rows);
@@ -163,6 +167,7 @@ std::unique_ptr<TargetLogits> CausalLm::target_logits(Ctx& c, ParameterStore& st
 
 void CausalLm::forward_backward(Ctx& c, ParameterStore& store, const Batch& b, const Loss& loss) {
   Scope all(c.saved), scratch(c.scratch);
+  const Invocation active(c, b, invocation_);
   store.expect(step_units(store));
   c.begin(Phase::forward);
   const ShardedStream sharded(c);

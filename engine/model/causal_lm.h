@@ -41,6 +41,11 @@ class CausalLm final : public Model, private Stages, private CachedDecoding {
   void set_sparse_attention(const SparseAttentionConfig&) override;
   void drop_tokens(const std::vector<std::int64_t>& blocks, bool encoder, std::int64_t all) override;
   bool set_embedding_noise(double alpha) override;
+  bool set_invocation(std::vector<std::int32_t> tokens) override {
+    invocation_ = std::move(tokens);
+    return true;
+  }
+  std::span<const std::int32_t> invocation() const override { return invocation_; }
   std::int64_t blocks() const override;
   // True if a layer has a state instead of keys and values.
   bool recurrent() const;
@@ -112,9 +117,10 @@ class CausalLm final : public Model, private Stages, private CachedDecoding {
   std::optional<PerLayerInputs> per_layer_;
   std::vector<std::int32_t> placeholders_;
   SparseAttention sparse_;
-  double noise_ = 0;                // NEFTune's alpha
-  std::vector<bool> trains_below_;  // (chunks) something below the chunk's first block is trained
-  std::vector<Flight> flights_;     // by slot
+  double noise_ = 0;                      // NEFTune's alpha
+  std::vector<std::int32_t> invocation_;  // from which adapters act; empty: no adapter waits
+  std::vector<bool> trains_below_;        // (chunks) something below the chunk's first block is trained
+  std::vector<Flight> flights_;           // by slot
 };
 
 }  // namespace ft

@@ -3,6 +3,7 @@
 
 #include "engine/layers/attention/cache_rows.h"
 #include "engine/model/causal_lm.h"
+#include "engine/model/invocation.h"
 
 namespace ft {
 
@@ -20,6 +21,7 @@ KvCache CausalLm::make_kv_cache(Arena& arena, KvCacheShape shape, DType dtype) c
 void CausalLm::extend(Ctx& c, ParameterStore& store, const KvCache& cache, const Continuation& next,
                       Tensor y) {
   Scope all(c.saved);
+  const Invocation active(c, next, invocation_);
   const CacheRows where(next, cache.shape);
   CachedRows cached{&cache,
                     ft::upload(c, where.rows),

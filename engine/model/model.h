@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/core/batch.h"
@@ -56,6 +57,11 @@ class Model {
   // NEFTune (Jain et al. 2023): in training, embedded tokens get uniform noise in +-alpha / sqrt(L C), where
   // L is the number of tokens of the batch's longest sequence. Returns false if the model has no such noise.
   [[nodiscard]] virtual bool set_embedding_noise(double /*alpha*/) { return false; }
+
+  // Adapters that wait for their invocation (invocation.h) act from these tokens on. Returns false if the
+  // model cannot tell its rows' tokens.
+  [[nodiscard]] virtual bool set_invocation(std::vector<std::int32_t>) { return false; }
+  virtual std::span<const std::int32_t> invocation() const { return {}; }  // empty: no adapter waits
 
   // Number of blocks, counted in the order of the forward pass; an encoder's come before its decoder's.
   virtual std::int64_t blocks() const = 0;

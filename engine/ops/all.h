@@ -8,6 +8,7 @@
 // rank.
 #pragma once
 #include "engine/ops/attention.h"
+#include "engine/ops/block_products.h"
 #include "engine/ops/compressed.h"
 #include "engine/ops/elementwise.h"
 #include "engine/ops/fake_quantize.h"
@@ -49,6 +50,8 @@ using AllOps = OpList<op::Fill, op::Add, op::Cast, op::Multiply, op::SoftCap, op
                       op::RepeatRows, op::RepeatRowsGrad, op::FoldColumns,                // rows.h
                       op::FoldColumnsGrad, op::ScatterElements, op::ScatterElementsGrad,  //
                       op::Hadamard,                                                       // products.h
+                      op::BlockProducts, op::BlockProductsGrad, op::SkewMatrices,         // block_products.h
+                      op::SkewMatricesGrad,                                               //
                       op::FakeQuantize>;                                                  // fake_quantize.h
 
 // Satisfied by the operations of the list.

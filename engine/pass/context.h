@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/core/arena.h"
@@ -42,6 +43,12 @@ struct RowNumbers {
   }
 };
 
+// The rows of a pass on which adapters act that wait for their invocation (engine/model/invocation.h).
+struct ActiveRows {
+  std::int64_t rows = 0;                                    // of the pass
+  std::vector<std::pair<std::int64_t, std::int64_t>> runs;  // [begin, end), ascending
+};
+
 // Values of a pass that hold on every device and in every arena.
 struct PassValues {
   DType dtype = DType::f32;      // type of activations
@@ -53,11 +60,12 @@ struct PassValues {
   // targets times this micro-batch's share of the step's tokens. The sum is the same however the step is
   // split.
   float tokens_weight = 1;
-  const Grid* grid = nullptr;       // ranks of the run; null: this rank computes alone
-  ParameterStore* store = nullptr;  // store of the running blocks; null: weights need not be gathered
-  RowNumbers numbers = {};          // numbers of the rows, for random numbers
-  bool shards = false;              // ranks of tensor() shard the residual stream's rows: row_shards.h
-  bool parts_stay = false;          // the caller adds up the partial sums of the ranks of tensor()
+  const Grid* grid = nullptr;          // ranks of the run; null: this rank computes alone
+  ParameterStore* store = nullptr;     // store of the running blocks; null: weights need not be gathered
+  RowNumbers numbers = {};             // numbers of the rows, for random numbers
+  const ActiveRows* active = nullptr;  // null: no adapter waits for its invocation
+  bool shards = false;                 // ranks of tensor() shard the residual stream's rows: row_shards.h
+  bool parts_stay = false;             // the caller adds up the partial sums of the ranks of tensor()
   // in_flight: a stage of a pipeline has several micro-batches between forward and backward; c.saved serves
   // the first of them, and these arenas serve the others. again: replaces c.saved for blocks that run again,
   // which happens for one block at a time; null: c.saved itself.

@@ -15,7 +15,7 @@ import transformers
 HERE, MARGIN, PROMPTS, NEW = Path(__file__).parent, 1e-3, 4, 16
 MODELS = ["llama", "llama-gqa", "llama-biases-gelu", "llama-dynamic", "llama-linear", "llama-llama3", "llama-yarn", "mistral-window",
           "qwen2-layer-types", "qwen3-window-biases", "lora-q-v", "lora-head", "lora-qwen3-tied", "lora-bias-all", "olmo2", "granite",
-          "smollm3", "phi3-longrope", "opt-post", "gpt2", "gpt-neox", "gemma2", "gemma3", "lora-phi3", "qwen35", "lora-qwen35"]
+          "smollm3", "phi3-longrope", "opt-post", "gpt2", "gpt-neox", "gemma2", "gemma3", "lora-phi3", "qwen35", "lora-qwen35", "lora-activated"]
 OPTIONS = [{}, {"repetition_penalty": 1.3}, {"no_repeat_ngram_size": 2}, {"min_new_tokens": 12},
            {"repetition_penalty": 0.8, "no_repeat_ngram_size": 3, "min_new_tokens": 8}]
 WARPERS = [{"temperature": 0.7, "top_k": 5}, {"top_k": 0, "top_p": 0.6}, {"top_k": 0, "min_p": 0.1}, {"temperature": 2.5, "top_k": 20, "top_p": 0.9, "min_p": 0.05},
@@ -48,6 +48,9 @@ def greedy(name, number, options):
     rows, end = [], None
     while len(rows) < PROMPTS:
         ids = torch.randint(3, vocab, (int(torch.randint(1, 20, (1,), generator=g)),), generator=g).tolist()
+        invocation = getattr(getattr(model, "active_peft_config", None), "alora_invocation_tokens", None)
+        if invocation and len(rows) % 2 == 0:     # every second prompt invokes the adapter
+            ids[len(ids) // 2:len(ids) // 2] = invocation
         if end is None:                       # a token that the first answer has in its middle
             end = answer(load(name), ids, None, options)[0][NEW // 2]
         new, lead = answer(load(name), ids, end, options)   # a fresh model: `dynamic` positions remember the longest sequence

@@ -103,12 +103,23 @@ def make_samples(spec, vocab):
             labels = ids[:: -1][: 1 + 2 * n // 3] + [1]
             labels = [IGNORED if hole[k % n] < 0.1 and k + 1 < len(labels) else x for k, x in enumerate(labels)]
         rows.append({"input_ids": ids, "labels": labels})
+    invocation = spec.get("lora", {}).get("alora_invocation_tokens")
+    for number, row in enumerate(rows if invocation else []):
+        invoke(row, number, invocation)
     return rows
+
+
+def invoke(row, number, tokens):
+    """Puts the tokens that invoke an adapter into a row: not at all, once, or twice."""
+    n, size = len(row["input_ids"]), len(tokens)
+    for place in ([n // 2], [], [1, n // 3], [0], [n - size])[number % 5]:
+        row["input_ids"][place:place + size] = tokens
+    row["labels"] = [IGNORED if old == IGNORED else new for old, new in zip(row["labels"], row["input_ids"])]
 
 
 def adapter_config(task, settings):
     """The configuration of an adapter: LoRA, or the kind that `peft_type` names."""
-    kinds = {"LORA": peft.LoraConfig, "MISS": peft.MissConfig, "HIRA": peft.HiraConfig, "SHIRA": peft.ShiraConfig}
+    kinds = {"LORA": peft.LoraConfig, "MISS": peft.MissConfig, "HIRA": peft.HiraConfig, "SHIRA": peft.ShiraConfig, "OFT": peft.OFTConfig}
     rest = {key: value for key, value in settings.items() if key != "peft_type"}
     return kinds[settings.get("peft_type", "LORA")](task_type=task, **rest)
 
@@ -121,7 +132,7 @@ def make_adapter(spec, model, folder):
     g = torch.Generator().manual_seed(spec["seed"] + 3)
     with torch.no_grad():
         for name, p in wrapped.named_parameters():
-            if any(part in name for part in ("lora_B", "hira_B", "miss_block", "shira_weight")):
+            if any(part in name for part in ("lora_B", "hira_B", "miss_block", "shira_weight", "oft_R")):
                 p.copy_(0.05 * torch.randn(p.shape, generator=g))
             elif "lora_A" in name or "hira_A" in name:
                 p.copy_(0.3 * torch.randn(p.shape, generator=g))

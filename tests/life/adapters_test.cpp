@@ -14,12 +14,16 @@ struct Kind {
   const char* name;
   const char* lora;
   const char* training = "{}";
+  const char* model = "llama-gqa";
+  bool merges = true;
 };
 const Kind kKinds[] = {
     {"Dora", R"({"r": 4, "use_dora": true, "lora_dropout": 0.1})", R"({"weight_decay": 0.1})"},
     {"DoraOfPissa", R"({"r": 2, "use_dora": true, "init_lora_weights": "pissa"})"},
     {"Pissa", R"({"r": 3, "init_lora_weights": "pissa_niter_4", "target_modules": ["q_proj", "up_proj"]})"},
     {"Olora", R"({"r": 3, "init_lora_weights": "olora"})"},
+    {"Bias", R"({"r": 4, "lora_bias": true, "lora_dropout": 0.1})", R"({"weight_decay": 0.1})",
+     "llama-biases-gelu"},
     {"Eva", R"({"r": 4, "init_lora_weights": "eva", "eva_config": {"rho": 1}})"},
     {"Orthogonal", R"({"r": 4, "init_lora_weights": "orthogonal"})", R"({"loraplus_lr_ratio": 4})"},
     {"Tokens", R"({"r": 2, "trainable_token_indices": [7, 3, 20]})", R"({"neftune_noise_alpha": 5})"},
@@ -29,6 +33,11 @@ const Kind kKinds[] = {
      R"({"weight_decay": 0.1})"},
     {"Hira", R"({"peft_type": "hira", "r": 4, "lora_dropout": 0.1})"},
     {"Shira", R"({"peft_type": "shira", "r": 2, "random_seed": 3})"},
+    {"Oft", R"({"peft_type": "oft", "oft_block_size": 4})", R"({"weight_decay": 0.1})"},
+    {"OftShared", R"({"peft_type": "oft", "oft_block_size": 8, "block_share": true, "bias": "lora_only"})",
+     "{}", "llama-biases-gelu"},
+    {"Activated", R"({"r": 4, "alora_invocation_tokens": [18], "lora_dropout": 0.1})", "{}", "llama-gqa",
+     false},
     {"Miss", R"({"peft_type": "miss", "r": 6, "lora_dropout": 0.1})", R"({"weight_decay": 0.1})"},
 };
 void PrintTo(const Kind& k, std::ostream* out) { *out << k.name; }
@@ -49,7 +58,7 @@ INSTANTIATE_TEST_SUITE_P(All, Adapters, testing::ValuesIn(kKinds),
                          [](const auto& kind) { return std::string(kind.param.name); });
 
 TEST_P(Adapters, AreMeasuredAsPlannedResumeBitwiseAndMerge) {
-  const Workplace w("llama-gqa", config_of(GetParam()));
+  const Workplace w(GetParam().model, config_of(GetParam()));
   ASSERT_EQ(w.run({"plan", "--config", "run.json", "--json", "checkpointing.save_strategy=steps"}), 0)
       << w.says();
   const Json planned = Json::parse(contents(w / "stdout"));
@@ -59,7 +68,9 @@ TEST_P(Adapters, AreMeasuredAsPlannedResumeBitwiseAndMerge) {
   const std::string whole = contents(w / "out/adapter_model.safetensors");
   const std::vector<double> before = losses(w / "out");
   EXPECT_LT(sum_of(before, false), sum_of(before, true));
-  ASSERT_EQ(w.run({"merge", "--model", "model", "--adapter", "out", "--output", "merged"}), 0) << w.says();
+  EXPECT_EQ(w.run({"merge", "--model", "model", "--adapter", "out", "--output", "merged"}),
+            GetParam().merges ? 0 : 3)
+      << w.says();
   ASSERT_EQ(w.train({"training.resume_from_checkpoint=out/checkpoint-5"}), 0) << w.says();
   EXPECT_TRUE(contents(w / "out/adapter_model.safetensors") == whole);
   EXPECT_EQ(losses(w / "out"), before);
@@ -67,16 +78,40 @@ TEST_P(Adapters, AreMeasuredAsPlannedResumeBitwiseAndMerge) {
 
 TEST_P(Adapters, RanksStagesAndRecomputationTrainEqually) {
   const Json config = config_of(GetParam());
-  const Result plain = result_of("llama-gqa", config, 2, 0, 1, {"training.gradient_checkpointing=false"});
-  const Result sharded = result_of("llama-gqa", config, 2, 3, 1, {"training.gradient_checkpointing=true"});
+  const Result plain =
+      result_of(GetParam().model, config, 2, 0, 1, {"training.gradient_checkpointing=false"});
+  const Result sharded =
+      result_of(GetParam().model, config, 2, 3, 1, {"training.gradient_checkpointing=true"});
   EXPECT_EQ(sharded.losses, plain.losses);
   EXPECT_TRUE(sharded.weights == plain.weights);
 }
 
 TEST_P(Adapters, TrainOnWeightsIn4Bits) {
-  const Workplace w("llama-gqa", config_of(GetParam()));
+  const Workplace w(GetParam().model, config_of(GetParam()));
   ASSERT_EQ(w.train({"quantization.load_in_4bit=true", "training.bf16=true"}), 0) << w.says();
   EXPECT_LT(sum_of(losses(w / "out"), false), sum_of(losses(w / "out"), true));
+}
+
+TEST(ActivatedAdapters, SamplesWithoutTheTokensAreCounted) {
+  const Workplace w("llama-gqa", {{"lora", {{"r", 2}, {"alora_invocation_tokens", {18}}}}});
+  ASSERT_EQ(w.train({"training.max_steps=1"}), 0) << w.says();
+  EXPECT_NE(w.says().find("lora.alora_invocation_tokens: 16 of 24 samples do not have these tokens"),
+            std::string::npos)
+      << w.says();
+  EXPECT_EQ(w.run({"train", "--config", "run.json", "--overwrite", "lora.init_lora_weights=pissa"}), 2);
+  EXPECT_NE(w.says().find("lora.alora_invocation_tokens: not with pissa and olora"), std::string::npos);
+}
+
+// PEFT cannot merge a bias of B into a linear without a bias either.
+TEST(MergedAdapters, NeedALinearsBiasForTheirOwn) {
+  const Workplace w("llama-gqa", {{"lora", {{"r", 2}, {"lora_bias", true}}}});
+  ASSERT_EQ(w.train({"training.max_steps=1"}), 0) << w.says();
+  EXPECT_EQ(w.run({"merge", "--model", "model", "--adapter", "out", "--output", "merged"}), 3);
+  EXPECT_NE(w.says().find("adapter_config.json: lora_bias: model.layers.0.self_attn.q_proj has no bias"),
+            std::string::npos)
+      << w.says();
+  EXPECT_EQ(w.run({"export", "--to", "gguf-lora", "--from", "out", "--output", "a.gguf"}), 3);
+  EXPECT_NE(w.says().find("lora_bias: a GGUF adapter has A and B alone"), std::string::npos) << w.says();
 }
 
 // A merge that reports a difference from its inputs also explains it.

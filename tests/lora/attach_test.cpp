@@ -32,6 +32,45 @@ std::string mistake(const LoraConfig& config, const Origin& origin = {"lora."}) 
 
 using Names = std::vector<std::string>;
 
+std::vector<std::string> warnings(const LoraConfig& config) {
+  const MadeModel made = make_model(kConfig, DType::f32);
+  return attach(*made.model, config, DType::f32, {"lora."}).warnings;
+}
+
+TEST(Attach, OftNeedsBlocksOfTwoInputsAndNotesOtherSizes) {
+  LoraConfig c;
+  c.peft_type = &kinds::kOft;
+  c.oft_block_size = 2;
+  EXPECT_TRUE(warnings(c).empty());
+  c.oft_block_size = 5;  // linears have 32 and 30 inputs
+  const auto notes = warnings(c);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(notes[0],
+            "lora.oft_block_size: is 5, which does not divide 32 inputs; their blocks have 4, as in PEFT");
+  c.target_modules = Names{"embed_tokens", "q_proj"};
+  EXPECT_EQ(mistake(c),
+            "lora.target_modules: an adapter of model.embed_tokens: not with peft_type oft; leave it out");
+}
+
+TEST(Attach, ABiasOfBGoesWithPlainLoraOnly) {
+  LoraConfig c;
+  c.lora_bias = true;
+  EXPECT_EQ(mistake(c), "no mistake");
+  c.init_lora_weights = LoraInit::gaussian;
+  EXPECT_EQ(mistake(c), "lora.lora_bias: only with init_lora_weights true and false");
+  c.init_lora_weights = LoraInit::random_b;
+  c.use_dora = true;
+  EXPECT_EQ(mistake(c), "lora.lora_bias: not with use_dora; leave one of the two out");
+  c.use_dora = false;
+  c.target_modules = Names{"embed_tokens", "q_proj"};
+  EXPECT_EQ(
+      mistake(c),
+      "lora.target_modules: an adapter of model.embed_tokens: not with lora_bias; leave one of the two out");
+  c.target_modules = Names{"q_proj"};
+  c.target_parameters = Names{"up_proj.weight"};
+  EXPECT_EQ(mistake(c), "lora.lora_bias: adapters of target_parameters have none; leave it out");
+}
+
 TEST(Attach, TargetsThatMatchNothingAreNamed) {
   LoraConfig c;
   c.target_modules = Names{"q_proj", "query", "dense"};
@@ -66,11 +105,6 @@ TEST(Attach, ATextMatchesCompleteNamesOnly) {
       << mistake(c);
   c.target_modules = "q_proj, v_proj";
   EXPECT_NE(mistake(c).find(R"(["q_proj","v_proj"])"), std::string::npos) << mistake(c);
-}
-
-std::vector<std::string> warnings(const LoraConfig& config) {
-  const MadeModel made = make_model(kConfig, DType::f32);
-  return attach(*made.model, config, DType::f32, {"lora."}).warnings;
 }
 
 TEST(Attach, PatternsThatFitNothingAreNamed) {

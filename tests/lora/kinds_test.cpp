@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "engine/files/json.h"
 #include "engine/ops/ops.h"
 #include "lora/linear_adapter.h"
+#include "lora/oft.h"
 #include "lora/peft_config.h"
 #include "lora/shira.h"
 #include "tests/engine/files/temp_folder.h"
@@ -99,6 +101,54 @@ TEST_F(PeftKind, OtherVariantsAndKindsAreRefused) {
   EXPECT_TRUE(warnings[0].starts_with(folder / "a.json: use_dora is not a setting of MiSS")) << warnings[0];
 }
 
+TEST_F(PeftKind, OftHasBlocksAndNoRank) {
+  const std::string oft = R"("peft_type": "OFT", "peft_version": "0.21.2")";
+  const auto [c, base, warnings] = read(oft + R"(, "r": 0, "oft_block_size": 8, "block_share": true,
+              "num_cayley_neumann_terms": 3, "bias": "oft_only", "coft": false, "eps": 1e-3)");
+  EXPECT_TRUE(warnings.empty());
+  EXPECT_EQ(c.peft_type, &kinds::kOft);
+  EXPECT_EQ(c.oft_block_size, 8);
+  EXPECT_EQ(c.num_cayley_neumann_terms, 3);
+  EXPECT_TRUE(c.block_share);
+  EXPECT_EQ(c.bias, LoraBias::lora_only);
+  const Json written = parse_json(adapter_config_text(c, {}, ""), {"a"});
+  for (const auto& [key, value] : {std::pair<const char*, Json>{"r", 0},
+                                   {"oft_block_size", 8},
+                                   {"block_share", true},
+                                   {"num_cayley_neumann_terms", 3},
+                                   {"use_cayley_neumann", true},
+                                   {"bias", "oft_only"}})
+    EXPECT_EQ(written.value(key, Json()), value) << key;
+  EXPECT_EQ(read(oft).lora.oft_block_size, 32);  // PEFT's default
+  EXPECT_EQ(read(oft).lora.num_cayley_neumann_terms, 5);
+}
+
+TEST_F(PeftKind, OftsOtherVariantsAreRefused) {
+  const std::string oft = R"("peft_type": "OFT", )", no = ": ft has no other variants of OFT, is ";
+  EXPECT_EQ(says(oft + R"("r": 4, "oft_block_size": 0)"), "r must be 0" + no + "4");
+  EXPECT_EQ(says(oft + R"("coft": true)"), "coft must be false" + no + "true");
+  EXPECT_EQ(says(oft + R"("module_dropout": 0.5)"), "module_dropout must be 0.0" + no + "0.5");
+  EXPECT_EQ(says(oft + R"("use_cayley_neumann": false)"), "use_cayley_neumann must be true" + no + "false");
+  EXPECT_EQ(says(oft + R"("oft_block_size": 1)").substr(0, 14), "oft_block_size");
+  const auto old = read(R"("peft_type": "OFT")").warnings;
+  ASSERT_EQ(old.size(), 1u);
+  EXPECT_NE(old[0].find("was written by PEFT before 0.18"), std::string::npos) << old[0];
+}
+
+// PEFT's adjust_oft_parameters chooses the same.
+TEST(OftBlocks, AreTheNearestThatDivideTheInputs) {
+  for (const auto& [in, wanted, got] : {std::array{24, 4, 4},
+                                        {24, 5, 4},
+                                        {24, 7, 6},
+                                        {24, 10, 8},
+                                        {24, 11, 12},
+                                        {24, 24, 24},
+                                        {24, 32, 24},
+                                        {13, 5, 1},
+                                        {13, 10, 13}})
+    EXPECT_EQ(oft_block(in, wanted), got) << in << " " << wanted;
+}
+
 std::unique_ptr<LinearAdapter> made(const AdapterKind& kind, std::int64_t in, std::int64_t out,
                                     std::int64_t rank) {
   return kind.make({}, {"base_model.model.x", in, out, rank, 2, 0, DType::f32});
@@ -140,6 +190,39 @@ TEST(HiraStart, IsPefts) {
   EXPECT_NEAR(deviation(a, LoraInit::random_b), 1, 0.15);
   EXPECT_NEAR(deviation(b, LoraInit::random_b), 1, 0.2);
   for (const LoraInit zero : {LoraInit::kaiming, LoraInit::gaussian}) EXPECT_EQ(deviation(b, zero), 0);
+}
+
+TEST(OftStart, IsZeroOrNormal) {
+  LoraConfig c;
+  c.oft_block_size = 16;
+  const auto l = kinds::kOft.make(c, {"base_model.model.x", 48, 5, 8, 2, 0, DType::bf16});
+  Parameter& above = *l->trained()[0];
+  EXPECT_EQ(above.name, "base_model.model.x.oft_R.weight");
+  EXPECT_EQ(above.shape, (Shape{3, 120}));
+  EXPECT_EQ(above.dtype, DType::f32);
+  EXPECT_EQ(initial(*l, above, LoraInit::kaiming, 0, 360), std::vector<float>(360));
+  double squares = 0;
+  for (const float v : initial(*l, above, LoraInit::random_b, 0, 360)) squares += v * v;
+  EXPECT_NEAR(std::sqrt(squares / 360), 0.1, 0.015);
+}
+
+// For n = 2 and Q = (0 q; -q 0), Q^2 = -q^2 I.
+TEST(OftMerge, RotatesTheInputsOfEachBlock) {
+  LoraConfig c;
+  c.oft_block_size = 2;
+  const auto l = kinds::kOft.make(c, {"base_model.model.x", 4, 1, 8, 2, 0, DType::f32});
+  std::vector<float> q{0.5f, -0.25f}, w{1, 2, 3, 4};
+  const auto ops = make_ops({});
+  const auto values = [&](const Parameter& p) {
+    return Tensor(reinterpret_cast<std::byte*>(q.data()), DType::f32, p.shape);
+  };
+  l->merge(*ops, values, Tensor(reinterpret_cast<std::byte*>(w.data()), DType::f32, {1, 4}), false);
+  for (const std::size_t block : {0, 1}) {
+    const double a = double(q[block]), same = 1 - 2 * a * a + a * a * a * a, other = 2 * a - 2 * a * a * a;
+    const double first = block == 0 ? 1 : 3, second = first + 1;
+    EXPECT_NEAR(w[2 * block], same * first + other * second, 1e-6);
+    EXPECT_NEAR(w[2 * block + 1], same * second - other * first, 1e-6);
+  }
 }
 
 TEST(HiraMerge, MultipliesEachElement) {

@@ -96,6 +96,14 @@ TEST(Mix, IncompatibleAdaptersAreRefused) {
   const std::string dora = source_path("tests/golden/models/lora-dora/adapter");
   const auto more = test::error_of([&] { write_mix(folder.path(), {{dora, 1}, {two, 1}}, rule); });
   EXPECT_NE(more.find("use_dora: magnitudes cannot be mixed"), more.npos) << more;
+  const std::string bias = source_path("tests/golden/models/lora-b-bias/adapter");
+  const auto of_bias = test::error_of([&] { write_mix(folder.path(), {{bias, 1}, {two, 1}}, rule); });
+  EXPECT_NE(of_bias.find("lora_bias: biases of B are not mixed"), of_bias.npos) << of_bias;
+  const std::string late = source_path("tests/golden/models/lora-activated/adapter");
+  const auto of_late = test::error_of([&] { write_mix(folder.path(), {{late, 1}, {two, 1}}, rule); });
+  EXPECT_NE(of_late.find("alora_invocation_tokens: adapters that act from tokens on are neither mixed"),
+            of_late.npos)
+      << of_late;
 }
 
 }  // namespace

@@ -106,9 +106,22 @@ TEST_F(PeftConfigTest, KindsOfLora) {
   EXPECT_FALSE(read(R"(, "trainable_token_indices": null)").use_dora);
 }
 
+TEST_F(PeftConfigTest, ABiasOfBIsASetting) {
+  const LoraConfig c = read(R"(, "lora_bias": true)");
+  EXPECT_TRUE(c.lora_bias);
+  EXPECT_EQ(Json::parse(adapter_config_text(c, {}, ""))["lora_bias"], true);
+}
+
+TEST_F(PeftConfigTest, TokensThatInvokeAnAdapterAreASetting) {
+  const LoraConfig c = read(R"(, "alora_invocation_tokens": [7, 3])");
+  EXPECT_EQ(c.alora_invocation_tokens, (std::vector<std::int64_t>{7, 3}));
+  EXPECT_EQ(Json::parse(adapter_config_text(c, {}, ""))["alora_invocation_tokens"], (Json{7, 3}));
+  EXPECT_FALSE(read(R"(, "alora_invocation_tokens": null)").alora_invocation_tokens);
+}
+
 TEST_F(PeftConfigTest, RefusesByName) {
   const std::string kind = " must be false or null: ft does not compute this kind of LoRA, is ";
-  EXPECT_EQ(says(R"(, "lora_bias": true)"), "lora_bias" + kind + "true");
+  EXPECT_EQ(says(R"(, "use_qalora": true)"), "use_qalora" + kind + "true");
   EXPECT_EQ(says(R"(, "monteclora_config": {"a": 1})"), "monteclora_config" + kind + "an object of 1 key");
   for (const std::string word : {"corda", "loftq", "pissa_niter_", "pissa_niter_0", "pissa_niter_4x"})
     EXPECT_EQ(
@@ -125,7 +138,7 @@ TEST_F(PeftConfigTest, RefusesByName) {
             "exclude_modules must be a string or an array of strings, is 5");
   folder.write("b.json", R"({"peft_type": "IA3"})");
   EXPECT_EQ(error_of([&] { read_adapter_config(folder / "b.json", Exit::input); }),
-            "3 " + folder / "b.json: peft_type must be LORA, MISS, HIRA or SHIRA, is \"IA3\"");
+            "3 " + folder / "b.json: peft_type must be LORA, MISS, HIRA, SHIRA or OFT, is \"IA3\"");
 }
 
 TEST_F(PeftConfigTest, WarnsAboutUnknownKeysThatAreSet) {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "engine/model/invocation.h"
 #include "engine/train/optimizers/optimizer.h"
 #include "engine/train/planner.h"
 #include "tests/support/source.h"
@@ -301,6 +302,7 @@ Values GoldenRun::cached_logits(const std::vector<Batch>& samples, std::int32_t 
       next.starts.push_back(static_cast<std::int32_t>(next.rows()));
       next.slots.push_back(static_cast<std::int32_t>(i));
       next.past.push_back(from);
+      next.acts_from.push_back(static_cast<std::int32_t>(last_place(ids, made_.model->invocation())));
       if (!sources.places.empty()) {
         next.sources.push_back(static_cast<std::int32_t>(i));
         next.source_lengths.push_back(static_cast<std::int32_t>(samples[i].source_ids.size()));

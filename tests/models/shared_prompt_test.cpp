@@ -49,6 +49,7 @@ TEST(SharedPrompt, EqualsTwoSeparateSequences) {
     const GoldenCase golden(name);
     const Batch& whole = golden.batches[0][0];
     if (!whole.source_ids.empty() || whole.input_ids.size() < 9) continue;  // encoder-decoders
+    if (name.starts_with("lora-activated")) continue;                       // preferences do not go with it
     ++tried;
     Ids first(whole.input_ids.begin(), whole.input_ids.begin() + 8), second = first;
     second.resize(5);

@@ -34,6 +34,7 @@ struct Case {
   bool together = false;         // with lora: experts have one adapter for all, as PEFT has for parameters
   Json change = Json::object();  // to config.json
   const lora::AdapterKind* kind = &lora::kinds::kLora;
+  bool lora_bias = false;
 
   // Invented weights are so small that rounding does not grow from layer to layer.
   double spread() const { return method == Method::qlora ? 0.05 : 0.2; }
@@ -96,6 +97,7 @@ class Run {
     if (s.method != Method::full) {
       lora::LoraConfig c;
       c.peft_type = s.kind;
+      c.lora_bias = s.lora_bias;
       c.r = 3;
       c.lora_dropout = golden.routes() ? 0 : 0.2;  // adapters of experts are trained without dropout
       c.target_modules = "all-linear";
@@ -344,6 +346,18 @@ TEST(TensorParallelKinds, TwoRanksAreOne) {
       s = {.golden = golden, .method = Method::qlora, .kind = kind};
       expect_same(run_on(s, 2), run_on(s, 1), 5e-6);
     }
+}
+
+TEST(TensorParallelKinds, ABiasOfBIsAddedOnce) {
+  for (const std::string golden : {"llama-biases-gelu", "llama", "t5", "gpt2"}) {
+    Case s{.golden = golden, .method = Method::lora, .lora_bias = true};
+    SCOPED_TRACE(golden);
+    const Ran one = run_on(s, 1);
+    expect_same(run_on(s, 2), one, 5e-6);
+    s.shards = golden != "t5";
+    s.recompute = kAllBlocks;
+    expect_same(run_on(s, 2), one, 5e-6);
+  }
 }
 
 // Compares with f32. Sums over ranks are rounded once more.

@@ -50,7 +50,9 @@ Values<V> dropout(Values<V> x, double p, Random random) {
 // Options that all LoRA adapters of a layer have in common.
 struct Lora {
   double scale = 1, dropout = 0;
-  Random random = {};  // of the micro-step
+  Random random = {};     // of the micro-step
+  bool shared = false;    // OFT: all blocks have one rotation
+  std::size_t terms = 5;  // OFT: of the series
 };
 
 // Returns the norms of the rows of W + scale B A, as constants.
@@ -107,8 +109,53 @@ Values<V> scattered(const Values<V>& values, const Values<V>& places, std::size_
   return all;
 }
 
-// Returns x W^T + b + scale dropout(x) A^T B^T, with the terms that `module` has. With magnitudes m (DoRA),
-// where n is the norms of the rows of V = W + scale B A: x W^T + b + (m / n) dropout(x) V^T - dropout(x) W^T.
+// Returns the skew-symmetric matrix (n, n) whose elements above the diagonal begin at `above`.
+template <class V>
+Values<V> skew(const V* above, std::size_t n) {
+  Values<V> q(n * n);
+  for (std::size_t i = 0; i < n; ++i)
+    for (std::size_t k = i + 1; k < n; ++k) q[k * n + i] = -(q[i * n + k] = *above++);
+  return q;
+}
+
+// Returns I + 2 Q + 2 Q^2 + ... + Q^d with PEFT's number of terms.
+template <class V>
+Values<V> near_rotation(const Values<V>& q, std::size_t n, std::size_t terms) {
+  Values<V> r(n * n), power(n * n);
+  for (std::size_t i = 0; i < n; ++i) r[i * n + i] = power[i * n + i] = 1;
+  const std::size_t last = terms == 2 ? 1 : std::max<std::size_t>(terms, 4) - 1;
+  for (std::size_t exponent = 1; exponent <= last; ++exponent) {
+    Values<V> next(n * n);
+    for (std::size_t i = 0; i < n; ++i)
+      for (std::size_t k = 0; k < n; ++k)
+        for (std::size_t l = 0; l < n; ++l) next[i * n + k] += power[i * n + l] * q[l * n + k];
+    power = next;
+    r = add(r, times(power, exponent == last && terms > 2 ? 1 : 2));
+  }
+  return r;
+}
+
+// Returns x (rows, in) with its blocks of columns rotated (OFT). above: of each block's matrix.
+template <class V>
+Values<V> in_blocks_rotated(const Values<V>& x, const Values<V>& above, std::size_t rows, const Lora& lora) {
+  const std::size_t in = x.size() / rows;
+  std::size_t n = 2 * above.size() / in + 1;
+  if (lora.shared)
+    for (n = 2; n * (n - 1) / 2 < above.size();) ++n;
+  Values<V> y(x.size());
+  for (std::size_t first = 0; first < in; first += n) {
+    const V* own = above.data() + (lora.shared ? 0 : first / n * (n * (n - 1) / 2));
+    const Values<V> r = near_rotation(skew(own, n), n, lora.terms);
+    for (std::size_t i = 0; i < rows; ++i)
+      for (std::size_t c = 0; c < n; ++c)
+        for (std::size_t k = 0; k < n; ++k) y[i * in + first + c] += x[i * in + first + k] * r[k * n + c];
+  }
+  return y;
+}
+
+// Returns x W^T + b + scale (dropout(x) A^T B^T + B's bias), with the terms that `module` has; with OFT x is
+// rotated first. With magnitudes m (DoRA), where n is the norms of the rows of V = W + scale B A:
+// x W^T + b + (m / n) dropout(x) V^T - dropout(x) W^T.
 template <class V>
 Values<V> linear(const Named<V>& in, const std::string& module, const Values<V>& x, std::size_t rows,
                  const Lora& lora = {}) {
@@ -116,7 +163,8 @@ Values<V> linear(const Named<V>& in, const std::string& module, const Values<V>&
     const auto at = in.find(module + name);
     return at == in.end() ? nullptr : &at->second;
   };
-  Values<V> y = product(x, *find(".weight"), rows);
+  const Values<V>* above = find(".oft_R.weight");
+  Values<V> y = product(above ? in_blocks_rotated(x, *above, rows, lora) : x, *find(".weight"), rows);
   if (const Values<V>* bias = find(".bias"))
     for (std::size_t i = 0; i < y.size(); ++i) y[i] += (*bias)[i % bias->size()];
   const std::string a = ".lora_A.weight", b = ".lora_B.weight", shared = ".miss_block";
@@ -137,7 +185,10 @@ Values<V> linear(const Named<V>& in, const std::string& module, const Values<V>&
                    rows));
   if (!find(a)) return y;
   const Values<V> dropped = dropout(x, lora.dropout, lora.random.with(module + a));
-  const Values<V> added = times(product(product(dropped, *find(a), rows), *find(b), rows), lora.scale);
+  Values<V> added = product(product(dropped, *find(a), rows), *find(b), rows);
+  if (const Values<V>* bias = find(".lora_B.bias"))
+    for (std::size_t i = 0; i < added.size(); ++i) added[i] += (*bias)[i % bias->size()];
+  added = times(added, lora.scale);
   const Values<V>* m = find(".lora_magnitude_vector");
   if (!m) return add(y, added);
   const Values<double> n = row_norms(*find(".weight"), *find(a), *find(b), m->size(), lora.scale);

@@ -50,6 +50,8 @@ struct Continuation {
   std::vector<std::int32_t> sources, source_lengths;  // (sequences)
   // Rows after which the next token's logits are wanted; empty: the last row of each sequence.
   std::vector<std::int32_t> wanted;
+  // (sequences) Position from which adapters act that wait for their invocation; empty: they act on no row.
+  std::vector<std::int32_t> acts_from;
 
   std::int64_t rows() const { return static_cast<std::int64_t>(input_ids.size()); }
   std::int64_t sequences() const { return static_cast<std::int64_t>(slots.size()); }

@@ -99,8 +99,8 @@ struct History {
 };
 
 struct AdapterHeader {
-  std::string kind;  // such as LoRA
-  std::int64_t rank = 0;
+  std::string kind;                  // such as LoRA
+  std::string size;                  // such as r 8
   std::optional<double> alpha;       // empty: the kind has none
   std::int64_t linears = 0;          // number of linears with an adapter
   std::vector<std::string> targets;  // last parts of their names, each once: q_proj, v_proj

@@ -179,6 +179,20 @@ TEST(Config, WeightsInFp8) {
             "model.frozen_dtype or quantization.load_in_4bit out");
 }
 
+TEST(Config, OftHasNoRankNotEvenTheDefault) {
+  const RunConfig c = parsed(R"("lora": {"peft_type": "oft", "oft_block_size": 16})");
+  EXPECT_EQ(c.lora.oft_block_size, 16);
+  const std::string once = effective_config(c);
+  EXPECT_EQ(effective_config(parse_config(once, "run.json", "", {})), once);
+  const auto says = [](const std::string& lora) {
+    return test::error_of([&] { parsed(R"("lora": {"peft_type": "oft", )" + lora + "}"); });
+  };
+  for (const std::string given : {R"("r": 8)", R"("lora_dropout": 0.1)", R"("alora_invocation_tokens": [1])"})
+    EXPECT_NE(says(given).find(": OFT (peft_type oft) has no such setting; leave it out"), std::string::npos)
+        << says(given);
+  EXPECT_NE(says(R"("oft_block_size": 1)").find("lora.oft_block_size"), std::string::npos);
+}
+
 TEST(Config, KindsOfAdaptersHaveTheirOwnSettings) {
   const RunConfig c = parsed(R"("lora": {"peft_type": "miss", "lora_dropout": 0.1, "bias": "all"})");
   EXPECT_EQ(c.lora.peft_type, &lora::kinds::kMiss);

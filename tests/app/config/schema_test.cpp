@@ -109,7 +109,12 @@ const std::set<std::string> kOurs{"device",
                                   "zero_optimization.zero_hpz_partition_size",
                                   "lora.ensure_weight_tying",
                                   "lora.peft_type",
-                                  "lora.random_seed"};
+                                  "lora.random_seed",
+                                  "lora.lora_bias",
+                                  "lora.alora_invocation_tokens",
+                                  "lora.oft_block_size",
+                                  "lora.block_share",
+                                  "lora.num_cayley_neumann_terms"};
 // Sections that ft has in addition, with DeepSpeed's names.
 constexpr std::array kOurSections{"training.loss_scaling",  "logging.tensorboard",   "logging.csv_monitor",
                                   "logging.flops_profiler", "logging.comms_logger",  "data_efficiency",

@@ -102,6 +102,8 @@ Group methods() {
            {"MiSS", "lora.peft_type=miss"},
            {"HiRA", "lora.peft_type=hira"},
            {"SHiRA", "lora.peft_type=shira"},
+           {"OFT", "lora.peft_type=oft"},
+           {"aLoRA", "lora.alora_invocation_tokens=[1]"},
            {"LoRA+", "training.loraplus_lr_ratio=16"},
            {"PiSSA", start + "pissa"},
            {"OLoRA", start + "olora"},

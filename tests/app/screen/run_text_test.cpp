@@ -24,7 +24,7 @@ RunHeader llama() {
   h.parameters = 6'738'415'616;
   h.trained_parameters = 39'976'960;
   h.adapter = AdapterHeader{
-      "LoRA", 16, 32, 224, {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}};
+      "LoRA", "r 16", 32, 224, {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}};
   h.data = {.samples = 7473,
             .tokens = 1'600'000,
             .target_tokens = 656'000,

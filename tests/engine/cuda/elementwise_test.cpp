@@ -174,6 +174,26 @@ TEST(CudaElementwise, ColumnsAreFoldedAndRepeated) {
     });
 }
 
+TEST(CudaElementwise, BlocksOfColumnsAreMultiplied) {
+  for (const std::int64_t n : {2, 7})
+    for (const std::int64_t matrices : {1, 3})
+      each_trial([&](Trial& t) {
+        const std::int64_t cols = 3 * n;
+        t.matrix(t.rows, cols, t.type).randomize(1);
+        t.matrix(t.rows, cols, t.type).randomize(2);
+        t.matrix(n, matrices * n, DType::f32).randomize(3);
+        t.matrix(n, matrices * n, DType::f32).randomize(4);
+        t.matrix(matrices, n * (n - 1) / 2, DType::f32).randomize(5);
+        t.matrix(n, matrices * n, DType::f32);
+        t.expect_same([&](Ops& ops, const Tensors& x) {
+          ops.run(op::BlockProductsGrad{.db = x[3], .x = x[0], .dy = x[1]});
+          ops.run(op::BlockProducts{.y = x[1], .x = x[0], .b = x[2], .diagonal = 0.5f});
+          ops.run(op::SkewMatrices{.y = x[5], .x = x[4], .sign = -1});
+          ops.run(op::SkewMatricesGrad{.dx = x[4], .dy = x[2]});
+        });
+      });
+}
+
 TEST(CudaElementwise, ElementsArePutAndCollected) {
   each_trial([](Trial& t) {
     const std::int64_t count = (t.rows * t.cols + 2) / 3;  // every third element

@@ -13,6 +13,7 @@
 #include "engine/zero/parameter_store.h"
 #include "lora/dora.h"
 #include "lora/kinds.h"
+#include "lora/oft.h"
 #include "lora/shira.h"
 #include "tests/reference/layers.h"
 #include "tests/support/matrix.h"
@@ -183,7 +184,10 @@ struct LinearForm {
   std::int64_t rank = 0;  // 0: no adapter
   float scale = 2, dropout = 0;
   bool dora = false;  // with magnitudes
+  bool lora_bias = false;
   const lora::AdapterKind* kind = &lora::kinds::kLora;
+  bool shared = false;  // OFT, whose blocks have at least `rank` inputs
+  std::int64_t terms = 5;
 };
 inline Linear linear(const std::string& name, std::int64_t in, std::int64_t out, LinearForm form,
                      DType dtype) {
@@ -191,12 +195,17 @@ inline Linear linear(const std::string& name, std::int64_t in, std::int64_t out,
   for (Parameter* p : parameters_of(l)) p->trainable = form.trained;
   lora::LoraConfig config;
   config.use_dora = form.dora;
+  config.lora_bias = form.lora_bias;
+  config.block_share = form.shared;
+  config.num_cayley_neumann_terms = form.terms;
+  config.oft_block_size = std::min(in, std::max<std::int64_t>(2, form.rank));
+  while (in % config.oft_block_size != 0) ++config.oft_block_size;
   if (form.rank > 0)
     l.adapter = form.kind->make(config, {name, in, out, form.rank, form.scale, form.dropout, dtype});
   return l;
 }
 inline reference::Lora lora_of(const LinearForm& form, const Ctx& c) {
-  return {form.scale, c.train ? form.dropout : 0, c.random};
+  return {form.scale, c.train ? form.dropout : 0, c.random, form.shared, std::size_t(form.terms)};
 }
 
 }  // namespace ft::test

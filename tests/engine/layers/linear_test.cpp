@@ -33,6 +33,11 @@ const Case kCases[] = {
     {"AdapterDropout", {.rank = 4, .dropout = 0.25f}, true, true},
     {"AdapterDropoutFirst", {.rank = 4, .dropout = 0.25f}, false},
     {"AdapterDropoutEvaluated", {.rank = 4, .dropout = 0.25f}, true, false, 1, false},
+    {"AdapterBias", {.rank = 4, .lora_bias = true}},
+    {"AdapterBiasAndResidual", {.rank = 3, .lora_bias = true}, true, true},
+    {"AdapterBiasOfAll", {.bias = true, .trained = true, .rank = 3, .lora_bias = true}, true, true},
+    {"AdapterBiasScaled", {.rank = 3, .lora_bias = true}, true, false, 0.3f},
+    {"AdapterBiasDropoutFirst", {.bias = true, .rank = 4, .dropout = 0.25f, .lora_bias = true}, false},
     {"Magnitudes", {.rank = 4, .dora = true}},
     {"MagnitudesBiasAndResidual", {.bias = true, .rank = 3, .dora = true}, true, true},
     {"MagnitudesScaled", {.rank = 3, .scale = 0.5f, .dora = true}, true, false, 0.3f},
@@ -55,6 +60,13 @@ const Case kCases[] = {
     {"Shira", {.bias = true, .rank = 1, .kind = &lora::kinds::kShira}},
     {"ShiraOfAll", {.trained = true, .rank = 1, .kind = &lora::kinds::kShira}, true, true},
     {"ShiraScaled", {.rank = 1, .kind = &lora::kinds::kShira}, true, false, 0.3f},
+    {"Oft", {.rank = 3, .kind = &lora::kinds::kOft}},
+    {"OftOfAll", {.bias = true, .trained = true, .rank = 2, .kind = &lora::kinds::kOft}, true, true},
+    {"OftFirst", {.bias = true, .rank = 4, .kind = &lora::kinds::kOft}, false},
+    {"OftScaled", {.rank = 3, .kind = &lora::kinds::kOft}, true, false, 0.3f},
+    {"OftShared", {.rank = 3, .kind = &lora::kinds::kOft, .shared = true, .terms = 3}},
+    {"OftOfTwoTerms", {.rank = 3, .kind = &lora::kinds::kOft, .terms = 2}},
+    {"OftOfEightTerms", {.rank = 3, .kind = &lora::kinds::kOft, .terms = 8}},
     {"Miss", {.rank = 4, .kind = &lora::kinds::kMiss}},
     {"MissOfAll", {.bias = true, .trained = true, .rank = 3, .kind = &lora::kinds::kMiss}},
     {"MissFirst", {.bias = true, .rank = 2, .kind = &lora::kinds::kMiss}, false},
@@ -86,8 +98,11 @@ Values<double> squares_of_rows(const Size& size, DType dtype) {
   return squares;
 }
 
-// Gives SHiRA's values their places.
-void draw_places(LayerRun& run, const Linear& layer) {
+// Gives SHiRA's values their places, and OFT's matrices values with which its series converges.
+void choose_values(LayerRun& run, const Linear& layer) {
+  if (const auto* oft = dynamic_cast<const lora::OftAdapter*>(layer.adapter.get()))
+    run.stored[oft->above.name] =
+        reference::times(random_values(oft->above.name, oft->above.shape.numel()), 0.1);
   const auto* shira = dynamic_cast<const lora::ShiraAdapter*>(layer.adapter.get());
   if (!shira) return;
   const std::vector<std::int32_t> places = shira->draw();
@@ -116,9 +131,9 @@ void check(LayerRun& run, const Linear& layer, const Case& t, Size size) {
   };
   // Roundings: of u, du, x after dropout, the result, and dy times alpha. With magnitudes also of the product
   // before it is scaled, and of dropout's part of it: a row of five numbers came to 11 in f16. With HiRA also
-  // of B A, of its product with W, and of their gradients.
-  const int more = t.form.dora || t.form.kind == &lora::kinds::kHira ? 3 : 0,
-            dropped = t.form.dora && t.form.dropout > 0 ? 6 : 0;
+  // of B A, of its product with W, and of their gradients; with OFT of the rotated x and its gradient.
+  const bool wide = t.form.kind == &lora::kinds::kHira || t.form.kind == &lora::kinds::kOft;
+  const int more = t.form.dora || wide ? 3 : 0, dropped = t.form.dora && t.form.dropout > 0 ? 6 : 0;
   run.expect_near(y.values(), reference(run.in), 3 + more + dropped, "y");
   run.expect_near(dx.values(),
                   t.wants_dx ? complex_step(reference, run.in, "x", dy.values()) : before.values(), 4 + more,
@@ -134,12 +149,14 @@ TEST_P(LinearLayer, IsTheReferenceWithItsGradients) {
   const auto& [t, dtype] = GetParam();
   for (const Size size : kSizes) {
     const bool shira = t.form.kind == &lora::kinds::kShira;  // has more values than one element
-    if (size.out == 1 && (dtype != DType::f32 || t.form.dora || shira)) continue;  // a single sum may cancel
+    const bool oft = t.form.kind == &lora::kinds::kOft;      // a single input has nothing to rotate
+    if (size.out == 1 && (dtype != DType::f32 || t.form.dora || shira || oft))
+      continue;  // a single sum may cancel
     SCOPED_TRACE(str(size.rows, " x ", size.in, " x ", size.out));
     LayerRun run(dtype, t.train);
     Linear layer = linear("module", size.in, size.out, t.form, dtype);
     if (t.form.dora) run.stored["module.lora_row_squares"] = squares_of_rows(size, dtype);
-    draw_places(run, layer);
+    choose_values(run, layer);
     run.bind(layer);
     check(run, layer, t, size);
   }
@@ -191,6 +208,22 @@ TEST_P(AdaptedLinear, WithoutItsAdapterHasTheBitsOfItsStart) {
   EXPECT_EQ(without.values(), with.values());
 }
 
+TEST_P(AdaptedLinear, WithoutAnAdaptersBiasHasTheBitsOfAZeroBias) {
+  const Size size{7, 33, 24};
+  LayerRun run(GetParam());
+  Linear layer = linear("module", size.in, size.out, {.rank = 4, .lora_bias = true}, GetParam());
+  for (const char* zero : {"module.lora_B.weight", "module.lora_B.bias"})
+    run.stored[zero] = Values<double>(std::size_t(size.out * (zero[14] == 'w' ? 4 : 1)), 0);
+  run.bind(layer);
+  Matrix &x = run.input(size.rows, size.in, "x"), &residual = run.matrix(size.rows, size.out, "residual"),
+         &with = run.matrix(size.rows, size.out, "with"),
+         &without = run.matrix(size.rows, size.out, "without");
+  layer.forward(run.c, with, x, residual);
+  run.c.adapters = false;
+  layer.forward(run.c, without, x, residual);
+  EXPECT_EQ(without.values(), with.values());
+}
+
 // A weight in 4 bits under an adapter acts as its dequantized matrix, rounded to the type of the activations.
 class FourBitLinear : public testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(Types, FourBitLinear, kTypes, name_of_type);
@@ -204,7 +237,7 @@ TEST_P(FourBitLinear, IsTheReferenceWithItsGradients) {
     SCOPED_TRACE(str(t.form.kind->name, nested ? " nested" : ""));
     LayerRun run(GetParam());
     Linear layer = linear("module", size.in, size.out, t.form, GetParam());
-    draw_places(run, layer);
+    choose_values(run, layer);
     layer.weight = std::make_unique<FourBitWeight>("module.weight", Shape{size.out, size.in}, form);
     const Values<double> drawn = random_values("module.weight", size.out * size.in);
     const FourBitData data = quantize(std::vector<float>(drawn.begin(), drawn.end()), form);
@@ -231,7 +264,7 @@ TEST_P(FourBitLinear, IsTheReferenceWithItsGradientsInFp8) {
     SCOPED_TRACE(t.form.kind->name);
     LayerRun run(GetParam());
     Linear layer = linear("module", size.in, size.out, t.form, GetParam());
-    draw_places(run, layer);
+    choose_values(run, layer);
     layer.weight = std::make_unique<Fp8Weight>("module.weight", Shape{size.out, size.in}, scheme);
     const Values<double> drawn = random_values("module.weight", size.out * size.in);
     const Fp8Data data =

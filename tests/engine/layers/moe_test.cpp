@@ -27,7 +27,7 @@ struct Case {
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 const LinearForm kTrained{.trained = true}, kAdapter{.rank = 2},
-    kHira{.rank = 2, .kind = &lora::kinds::kHira};
+    kHira{.rank = 2, .kind = &lora::kinds::kHira}, kOft{.rank = 2, .kind = &lora::kinds::kOft};
 const Case kCases[] = {
     {"Trained", kTrained},
     {"NotNormalised", kTrained, 3, false},
@@ -38,6 +38,7 @@ const Case kCases[] = {
     {"SharedMadeAgain", kTrained, 2, false, false, true, false, Keep::but_the_mlp},
     {"Adapted", kAdapter},
     {"AdaptedByHira", kHira},
+    {"AdaptedByOft", kOft},
     {"AdaptedAtOnce", {}, 2, true, false, false, true},
     {"AdaptedAtOnceMadeAgain", {}, 2, true, true, false, true, Keep::nothing},
     {"Limited", kTrained, 2, true, true, false, false, Keep::all, 1.0},

@@ -356,6 +356,10 @@ TEST(Serve, AdaptersThatCannotShareAModelAreRefused) {
       << w.says();
   EXPECT_EQ(w.run({"serve", "--model", kBase, "--adapter", "dora"}), 3);
   EXPECT_NE(w.says().find("use_dora cannot be chosen by requests; ft merge"), std::string::npos) << w.says();
+  ASSERT_EQ(w.train({"training.max_steps=1", "lora.lora_bias=true", "training.output_dir=bias"}), 0)
+      << w.says();
+  EXPECT_EQ(w.run({"serve", "--model", kBase, "--adapter", "bias"}), 3);
+  EXPECT_NE(w.says().find("lora_bias cannot be chosen by requests; ft merge"), std::string::npos) << w.says();
   EXPECT_EQ(w.run({"serve", "--model", kBase, "--adapter", "a=a1", "--adapter", "a=a2"}), 2);
   EXPECT_NE(w.says().find("--adapter NAME=DIR"), std::string::npos) << w.says();
 }
