@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/files/file.h"
 #include "engine/files/json.h"
 #include "lora/kinds.h"
 #include "lora/peft_config.h"
@@ -22,8 +23,23 @@ std::optional<Modules> read_modules(const JsonObject& j, const char* key) {
   return Modules{j.texts(key)};
 }
 
-const AdapterKind& read_kind(const JsonObject& j) {
+// Returns the kind that is folded into weights and has this peft_type; null: there is none.
+const AdapterKind* folded_kind(std::string_view type) {
+  const auto all = AdapterKind::read_only();
+  const auto found =
+      std::ranges::find(all, type, [](const AdapterKind* k) -> std::string_view { return k->peft_type; });
+  return found == all.end() ? nullptr : *found;
+}
+
+const AdapterKind& read_kind(const JsonObject& j, Exit exit, KindsRead kinds) {
   const std::string type = j.text("peft_type");
+  if (const AdapterKind* folded = folded_kind(type)) {
+    if (kinds == KindsRead::all) return *folded;
+    throw UserError(exit,
+                    str(printable(j.file()), ": peft_type: ft reads adapters of ", folded->title,
+                        " to generate, evaluate and merge, and for nothing else; make a model of it with "
+                        "ft merge, and use that"));
+  }
   std::string all;
   for (const AdapterKind* kind : AdapterKind::all()) {
     if (type == kind->peft_type) return *kind;
@@ -162,9 +178,16 @@ std::string nested_name(const std::string& name, const std::string& nested) {
   return name.substr(0, at + kModel.size()) + nested + name.substr(at + kModel.size());
 }
 
-AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
+bool is_folded(const std::string& folder) {
+  const std::string file = join_path(folder, "adapter_config.json");
+  if (!path_exists(file)) return false;
+  const JsonObject j = JsonObject::read(file);
+  return j.is_text("peft_type") && folded_kind(j.text("peft_type"));
+}
+
+AdapterConfig read_adapter_config(const std::string& path, Exit exit, KindsRead kinds) {
   const JsonObject j = JsonObject::read(path, {.exit = exit});
-  const AdapterKind& kind = read_kind(j);
+  const AdapterKind& kind = read_kind(j, exit, kinds);
   const bool lora = &kind == &kinds::kLora;
   if (lora) refuse_foreign(j);
   AdapterConfig result;
@@ -177,8 +200,9 @@ AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   };
   const auto has = [&](const char* setting) { return !key(setting).empty(); };
   c.init_lora_weights = lora ? read_init(j) : read_init(j, kind);
-  c.r = j.integer_or("r", kind.rank, 1, kMaxRank);
-  if (kind.key_of("lora_alpha")) c.lora_alpha = j.positive_number_or("lora_alpha", 8);
+  const char *const rank = kind.key_of("r"), *const alpha = kind.key_of("lora_alpha");
+  c.r = rank ? j.integer_or(rank, kind.rank, 1, kMaxRank) : kind.rank;
+  if (alpha) c.lora_alpha = j.positive_number_or(alpha, 8);
   if (const auto dropout = key("lora_dropout"); !dropout.empty()) {
     c.lora_dropout = j.number(dropout);
     if (c.lora_dropout < 0 || c.lora_dropout >= 1) j.refuse(dropout, "at least 0 and below 1");

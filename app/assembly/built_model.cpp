@@ -7,6 +7,7 @@
 
 #include "app/assembly/class_model.h"
 #include "app/assembly/experts.h"
+#include "app/assembly/folded_adapter.h"
 #include "app/assembly/fp8_products.h"
 #include "app/assembly/param_groups.h"
 #include "app/assembly/pipeline_parallel.h"
@@ -368,8 +369,12 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
   b.lora = config.finetuning_type == FinetuningType::lora &&
            (purpose.trains() || config.lora.adapter_name_or_path.has_value());
   if (weights == Weights::check) b.base = open_base(b, config);
-  if (const auto& from = config.lora.adapter_name_or_path; b.lora && from)
-    b.start = std::make_unique<lora::AdapterFolder>(*from);
+  if (const auto& from = config.lora.adapter_name_or_path; b.lora && from) {
+    if (!purpose.trains() && lora::is_folded(*from))
+      fold_adapter(b, *from, four_bit && four_bit->stored ? "in 4 bits" : fp8 && fp8->stored ? "in FP8" : "");
+    else
+      b.start = std::make_unique<lora::AdapterFolder>(*from);
+  }
   grow(b, config);
   if (b.lora) {
     b.lora_config = lora_config(config, b.start.get());

@@ -39,6 +39,7 @@ struct BuiltModel {
   std::int64_t longest = 0;   // most tokens of a text in training
   bool lora = false;
   lora::LoraConfig lora_config;  // valid if `lora`
+  std::int64_t folded = 0;       // linears with an adapter folded into their weights: see folded_adapter.h
   lora::Attached attached;
   std::unique_ptr<WeightSource> base;              // null with Weights::ignore
   std::optional<lora::FourBitWeights> four_bit;    // empty: no weights in 4 bits

@@ -34,14 +34,15 @@ std::string base_of(const std::string& folder) {
     const JsonObject model = JsonObject::read(run).object("model");
     return model_folder(model.text("model_name_or_path"), model.text_or("revision", "main"), run);
   }
-  const std::string base = lora::AdapterFolder(folder).base_model();
+  const std::string file = join_path(folder, "adapter_config.json"),
+                    base = lora::read_adapter_config(file, Exit::input, lora::KindsRead::all).base_model;
   if (base.empty())
     throw UserError(Exit::input,
                     str(folder,
                         ": neither run.json nor adapter_config.json says which model the adapter is for; "
                         "use ft merge --model MODEL --adapter ",
                         folder));
-  return model_folder(base, "main", join_path(folder, "adapter_config.json"));
+  return model_folder(base, "main", file);
 }
 
 void export_adapter(const std::string& from, const std::string& to, DType dtype) {

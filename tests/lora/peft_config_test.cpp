@@ -123,9 +123,32 @@ TEST_F(PeftConfigTest, RefusesByName) {
   EXPECT_EQ(says(R"(, "r": 0)").substr(0, 20), "r must be an integer");
   EXPECT_EQ(says(R"(, "exclude_modules": 5)"),
             "exclude_modules must be a string or an array of strings, is 5");
-  folder.write("b.json", R"({"peft_type": "IA3"})");
+  folder.write("b.json", R"({"peft_type": "VBLORA"})");
   EXPECT_EQ(error_of([&] { read_adapter_config(folder / "b.json", Exit::input); }),
-            "3 " + folder / "b.json: peft_type must be LORA, MISS, HIRA or SHIRA, is \"IA3\"");
+            "3 " + folder / "b.json: peft_type must be LORA, MISS, HIRA or SHIRA, is \"VBLORA\"");
+}
+
+// Kinds that are folded into weights are read only where they can be.
+TEST_F(PeftConfigTest, KindsThatAreNotTrainedAreReadWhereTheyAreFolded) {
+  EXPECT_FALSE(is_folded(folder / "nothing"));
+  folder.write("adapter_config.json", R"({"peft_type": "LORA", "target_modules": ["q_proj"]})");
+  EXPECT_FALSE(is_folded(folder.path()));
+  const std::string file = folder.write(
+      "adapter_config.json",
+      R"({"peft_type": "LOHA", "target_modules": ["q_proj"], "r": 3, "alpha": 5, "use_effective_conv2d": true,
+          "rank_pattern": {"q": 2}, "another": 1})");
+  EXPECT_TRUE(is_folded(folder.path()));
+  EXPECT_EQ(
+      error_of([&] { read_adapter_config(file, Exit::config); }),
+      "2 " + file +
+          ": peft_type: ft reads adapters of LoHa to generate, evaluate and merge, and for nothing else; "
+          "make a model of it with ft merge, and use that");
+  const AdapterConfig read = read_adapter_config(file, Exit::input, KindsRead::all);
+  EXPECT_EQ(read.lora.r, 3);
+  EXPECT_EQ(read.lora.lora_alpha, 5);
+  EXPECT_EQ(read.lora.rank_pattern, (Pattern<std::int64_t>{{"q", 2}}));
+  ASSERT_EQ(read.warnings.size(), 1u);
+  EXPECT_TRUE(read.warnings[0].starts_with(file + ": another is not a setting of LoHa")) << read.warnings[0];
 }
 
 TEST_F(PeftConfigTest, WarnsAboutUnknownKeysThatAreSet) {
