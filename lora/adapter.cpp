@@ -94,12 +94,13 @@ constexpr PeftKey kLoraKeys[] = {same("r"),
                                  same("use_dora"),
                                  same("init_lora_weights"),
                                  same("eva_config"),
+                                 same("lora_ga_config"),
                                  same("bias"),
                                  same("rank_pattern"),
                                  same("alpha_pattern")};
 constexpr LoraInit kLoraStarts[] = {LoraInit::kaiming,    LoraInit::random_b, LoraInit::gaussian,
                                     LoraInit::orthogonal, LoraInit::pissa,    LoraInit::olora,
-                                    LoraInit::loftq,      LoraInit::eva};
+                                    LoraInit::loftq,      LoraInit::eva,      LoraInit::lora_ga};
 
 std::unique_ptr<LinearAdapter> make_lora(const LoraConfig& c, const AdapterForm& f) {
   const auto make = [&]<class T>(std::type_identity<T>) -> std::unique_ptr<LinearAdapter> {

@@ -200,9 +200,10 @@ class Chooser {
     };
     if (start->init == LoraInit::orthogonal && r % 2 != 0)
       refuse(str("orthogonal needs an even r, which is ", r, " for ", l.name));
-    if ((start->changes_base() || start->init == LoraInit::loftq) && r > std::min(l.in, l.out))
-      refuse(
-          str("r is ", r, " for ", l.name, ", which has only ", std::min(l.in, l.out), " singular values"));
+    const std::int64_t taken = start->init == LoraInit::lora_ga ? 2 * r : r;
+    if ((start->changes_base() || start->init == LoraInit::loftq) && taken > std::min(l.in, l.out))
+      refuse(str("r is ", r, " for ", l.name, ", which has only ", std::min(l.in, l.out), " singular values",
+                 taken > r ? "; lora_ga takes 2 r" : ""));
   }
 
   const LoraConfig& config_;

@@ -69,8 +69,8 @@ struct ChosenLinear {
   std::int64_t rank;
   float scale;  // alpha / rank
 };
-// Returns the Linears that attach() would adapt, but for experts and their routers. Changes nothing. Throws as
-// attach() does.
+// Returns the Linears that attach() would adapt, without experts and their routers. Throws UserError
+// (origin.exit) if a target matches nothing. Changes nothing.
 std::vector<ChosenLinear> choose_linears(Model&, const LoraConfig&, const Origin&);
 
 // Returns true if an entry of modules_to_save covers a parameter of the model: the name of a module around it

@@ -88,7 +88,8 @@ LoraInitWord read_init(const JsonObject& j) {
   if (!start || init == "true" || init == "false" || init == "loftq")
     j.refuse(
         "init_lora_weights",
-        "true, false, gaussian, eva, orthogonal, olora, pissa or pissa_niter_N: with others PEFT changes "
+        "true, false, gaussian, eva, orthogonal, olora, pissa, pissa_niter_N or lora_ga: with others PEFT "
+        "changes "
         "the base's weights in ways that ft does not know");
   if (start->iterations > 0) return init;
   return start->init;
@@ -101,6 +102,10 @@ Json eva_as_json(const EvaConfig& c) {
           {"tau", c.tau},
           {"use_label_mask", c.use_label_mask},
           {"whiten", c.whiten}};
+}
+
+Json lora_ga_as_json(const LoraGaConfig& c) {
+  return {{"direction", name_of(c.direction)}, {"scale", name_of(c.scale)}, {"stable_gamma", c.stable_gamma}};
 }
 
 Json init_as_json(const LoraInitWord& init) {
@@ -331,6 +336,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
   const Json none = nullptr;
   const bool by_eva = c.init_lora_weights == LoraInitWord(LoraInit::eva);
   const Json eva = by_eva ? eva_as_json(c.eva_config) : none;
+  const bool by_gradients = c.init_lora_weights == LoraInitWord(LoraInit::lora_ga);
   const JsonText& tokens = c.trainable_token_indices;
   // All keys of PEFT 0.21's LoraConfig, sorted as PEFT writes them.
   const Json j = {{"alora_invocation_tokens", none},
@@ -354,7 +360,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                   {"lora_alpha", number(c.lora_alpha)},
                   {"lora_bias", false},
                   {"lora_dropout", c.lora_dropout},
-                  {"lora_ga_config", none},
+                  {"lora_ga_config", by_gradients ? lora_ga_as_json(c.lora_ga_config) : none},
                   {"megatron_config", none},
                   {"megatron_core", "megatron.core"},
                   {"modules_to_save", optional(c.modules_to_save)},

@@ -104,10 +104,13 @@ Exit export_model(const ExportArgs& given) {
                         ": contains no adapter (adapter_config.json); a fully trained model is exported "
                         "with --to hf"));
   const lora::AdapterFolder read(args.from);  // throws if ft cannot read the adapter
-  if (lora::start_of(read.config().init_lora_weights)->iterations > 0)
-    throw UserError(Exit::input, str(read.config_file(),
-                                     ": init_lora_weights: the part of the base that pissa_niter_N "
-                                     "subtracted at random is in no file; export the result of the run"));
+  const lora::LoraStart start = lora::start_of(read.config().init_lora_weights).value();
+  if (start.iterations > 0 || start.init == lora::LoraInit::lora_ga)
+    throw UserError(Exit::input,
+                    str(read.config_file(), ": init_lora_weights: the part of the base that ",
+                        start.iterations > 0 ? "pissa_niter_N subtracted at random is in no file"
+                                             : "lora_ga subtracted is in no file that PEFT reads",
+                        "; export the result of the run"));
   require_sentence_files(args.from);
   OutputFolder output(args.output, args.overwrite, {args.from});
   export_adapter(args.from, output.path(), parse_dtype(args.dtype).value_or(DType::f32));

@@ -106,6 +106,18 @@ TEST_F(PeftConfigTest, KindsOfLora) {
   EXPECT_FALSE(read(R"(, "trainable_token_indices": null)").use_dora);
 }
 
+TEST_F(PeftConfigTest, LoraGaIsWrittenWithPeftsSettings) {
+  LoraConfig c = read(R"(, "init_lora_weights": "lora_ga", "lora_ga_config": {"scale": "unit"})");
+  EXPECT_EQ(c.init_lora_weights, LoraInitWord(LoraInit::lora_ga));
+  EXPECT_TRUE(start_of(c.init_lora_weights)->changes_base());
+  EXPECT_TRUE(warnings.empty());
+  c.lora_ga_config.batches = 3;  // of the run alone
+  const Json written = Json::parse(adapter_config_text(c, {}, ""));
+  EXPECT_EQ(written["init_lora_weights"], "lora_ga");
+  EXPECT_EQ(written["lora_ga_config"],
+            Json::parse(R"({"direction": "ArB2r", "scale": "stable", "stable_gamma": 16})"));
+}
+
 TEST_F(PeftConfigTest, RefusesByName) {
   const std::string kind = " must be false or null: ft does not compute this kind of LoRA, is ";
   EXPECT_EQ(says(R"(, "lora_bias": true)"), "lora_bias" + kind + "true");
@@ -113,8 +125,8 @@ TEST_F(PeftConfigTest, RefusesByName) {
   for (const std::string word : {"corda", "loftq", "pissa_niter_", "pissa_niter_0", "pissa_niter_4x"})
     EXPECT_EQ(
         says(", \"init_lora_weights\": \"" + word + "\""),
-        "init_lora_weights must be true, false, gaussian, eva, orthogonal, olora, pissa or "
-        "pissa_niter_N: with others PEFT changes the base's weights in ways that ft does not know, is \"" +
+        "init_lora_weights must be true, false, gaussian, eva, orthogonal, olora, pissa, pissa_niter_N or "
+        "lora_ga: with others PEFT changes the base's weights in ways that ft does not know, is \"" +
             word + "\"");
   const std::string tokens = "trainable_token_indices: ";
   EXPECT_EQ(says(R"(, "trainable_token_indices": [1, "a"])"), tokens + "\"a\" is not a token's id");
