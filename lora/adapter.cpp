@@ -127,12 +127,13 @@ constexpr PeftKey kLoraKeys[] = {same("r"),
                                  same("alora_invocation_tokens"),
                                  same("init_lora_weights"),
                                  same("eva_config"),
+                                 same("lora_ga_config"),
                                  same("bias"),
                                  same("rank_pattern"),
                                  same("alpha_pattern")};
 constexpr LoraInit kLoraStarts[] = {LoraInit::kaiming,    LoraInit::random_b, LoraInit::gaussian,
                                     LoraInit::orthogonal, LoraInit::pissa,    LoraInit::olora,
-                                    LoraInit::loftq,      LoraInit::eva};
+                                    LoraInit::loftq,      LoraInit::eva,      LoraInit::lora_ga};
 
 std::unique_ptr<LinearAdapter> make_lora(const LoraConfig& c, const AdapterForm& f) {
   if (c.use_dora)

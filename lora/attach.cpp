@@ -219,9 +219,10 @@ class Chooser {
     };
     if (start->init == LoraInit::orthogonal && r % 2 != 0)
       refuse(str("orthogonal needs an even r, which is ", r, " for ", l.name));
-    if ((start->changes_base() || start->init == LoraInit::loftq) && r > std::min(l.in, l.out))
-      refuse(
-          str("r is ", r, " for ", l.name, ", which has only ", std::min(l.in, l.out), " singular values"));
+    const std::int64_t taken = start->init == LoraInit::lora_ga ? 2 * r : r;
+    if ((start->changes_base() || start->init == LoraInit::loftq) && taken > std::min(l.in, l.out))
+      refuse(str("r is ", r, " for ", l.name, ", which has only ", std::min(l.in, l.out), " singular values",
+                 taken > r ? "; lora_ga takes 2 r" : ""));
   }
 
   const LoraConfig& config_;
@@ -321,7 +322,7 @@ void mark_modules_to_save(Model& model, const std::vector<std::string>& modules,
   EachParameter each([&](Parameter& p) {
     if (p.name.starts_with(kPeftPrefix)) return;
     for (const std::string& m : modules)
-      if (any_module(in_peft(p.name), [&](std::string_view name) { return name.ends_with(m); })) {
+      if (saves(m, p.name)) {
         p.trainable = !p.constant;
         unused.erase(m);
       }
@@ -368,6 +369,10 @@ void refuse_whole_experts(Model& model, const Origin& origin) {
 }
 
 }  // namespace
+
+bool saves(const std::string& entry, const std::string& parameter) {
+  return any_module(in_peft(parameter), [&](std::string_view name) { return name.ends_with(entry); });
+}
 
 Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origin& origin) {
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
@@ -429,6 +434,27 @@ Attached attach(Model& model, const LoraConfig& config, DType dtype, const Origi
   out.warnings = without_effect(model, config, chooser.adapted(), origin);
   out.warnings.insert(out.warnings.end(), chooser.notes().begin(), chooser.notes().end());
   return out;
+}
+
+std::vector<ChosenLinear> choose_linears(Model& model, const LoraConfig& config, const Origin& origin) {
+  const std::vector<std::string> whole = config.modules_to_save.value_or(std::vector<std::string>{});
+  std::set<const Linear*> of_experts;
+  EachMoe experts([&](Moe& m) {
+    of_experts.insert(&m.gate);
+    for (Expert& e : m.experts)
+      for (const Linear* l : e.linears()) of_experts.insert(l);
+  });
+  model.visit(experts);
+  Chooser chooser(config, origin);
+  std::vector<ChosenLinear> chosen;
+  EachLinear choose([&](Linear& l) {
+    if (of_experts.contains(&l) || !chooser.wants(l) || keeps_whole(l.name, whole)) return;
+    const auto form = chooser.form(in_peft(l.name));
+    chosen.push_back({&l, weight_of(l), form.r, form.scale});
+  });
+  model.visit(choose);
+  chooser.check(model, chosen.size());
+  return chosen;
 }
 
 void attach_again(Model& model, Attached& attached, const LoraConfig& config, DType dtype,

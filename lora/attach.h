@@ -62,6 +62,21 @@ struct Origin {
 // parameters. Throws UserError (origin.exit) if a target matches nothing.
 Attached attach(Model&, const LoraConfig&, DType, const Origin&);
 
+// A Linear that a configuration adapts, with LoRA's numbers for it.
+struct ChosenLinear {
+  const Linear* linear;
+  std::string weight;  // the weight's name in the model's files
+  std::int64_t rank;
+  float scale;  // alpha / rank
+};
+// Returns the Linears that attach() would adapt, without experts and their routers. Throws UserError
+// (origin.exit) if a target matches nothing. Changes nothing.
+std::vector<ChosenLinear> choose_linears(Model&, const LoraConfig&, const Origin&);
+
+// Returns true if an entry of modules_to_save covers a parameter of the model: the name of a module around it
+// ends with the entry, even within a part of the name.
+bool saves(const std::string& entry, const std::string& parameter);
+
 // Call after ranks have changed: replaces the attached adapters by new ones. A Linear that the configuration
 // no longer names loses its adapter.
 void attach_again(Model&, Attached&, const LoraConfig&, DType, const Origin&);

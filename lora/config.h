@@ -25,7 +25,17 @@ template <class T>
 using Pattern = std::vector<std::pair<std::string, T>>;
 
 // The initial values of an adapter: see lora/starts/starts.h.
-enum class LoraInit : std::uint8_t { kaiming, random_b, gaussian, orthogonal, pissa, olora, loftq, eva };
+enum class LoraInit : std::uint8_t {
+  kaiming,
+  random_b,
+  gaussian,
+  orthogonal,
+  pissa,
+  olora,
+  loftq,
+  eva,
+  lora_ga
+};
 constexpr auto words(LoraInit) {
   using enum LoraInit;
   return to_words<LoraInit>({{kaiming, "true"},
@@ -35,7 +45,8 @@ constexpr auto words(LoraInit) {
                              {pissa, "pissa"},
                              {olora, "olora"},
                              {loftq, "loftq"},
-                             {eva, "eva"}});
+                             {eva, "eva"},
+                             {lora_ga, "lora_ga"}});
 }
 // A LoraInit or "pissa_niter_N".
 using LoraInitWord = std::variant<LoraInit, std::string>;
@@ -43,7 +54,9 @@ struct LoraStart {
   LoraInit init = LoraInit::kaiming;
   std::int64_t iterations = 0;  // pissa: passes that improve a random subspace; 0: exact
   // Returns whether the adapter's initial values are subtracted from the base's weights.
-  bool changes_base() const { return init == LoraInit::pissa || init == LoraInit::olora; }
+  bool changes_base() const {
+    return init == LoraInit::pissa || init == LoraInit::olora || init == LoraInit::lora_ga;
+  }
 };
 // Empty: there is no such word.
 std::optional<LoraStart> start_of(const LoraInitWord&);
@@ -77,6 +90,42 @@ struct EvaConfig {
   }
 };
 
+// The singular vectors of a gradient that A and B take, and their scale, with PEFT's names: see
+// lora/starts/lora_ga.h.
+enum class LoraGaDirection : std::uint8_t { alternating, b_first, a_first, random };
+constexpr auto words(LoraGaDirection) {
+  using enum LoraGaDirection;
+  return to_words<LoraGaDirection>(
+      {{alternating, "ArBr"}, {b_first, "A2rBr"}, {a_first, "ArB2r"}, {random, "random"}});
+}
+enum class LoraGaScale : std::uint8_t { stable, weight_svd, gd_scale, unit };
+constexpr auto words(LoraGaScale) {
+  using enum LoraGaScale;
+  return to_words<LoraGaScale>(
+      {{stable, "stable"}, {weight_svd, "weight_svd"}, {gd_scale, "gd_scale"}, {unit, "unit"}});
+}
+
+// PEFT's LoraGAConfig, and the number of batches, which PEFT leaves to the caller.
+struct LoraGaConfig {
+  LoraGaDirection direction = LoraGaDirection::a_first;
+  LoraGaScale scale = LoraGaScale::stable;
+  std::int64_t stable_gamma = 16;
+  std::int64_t batches = 8;
+  bool operator==(const LoraGaConfig&) const = default;
+
+  void fields(auto& f) {
+    f("direction", direction,
+      "Singular vectors that A and B take, of 2 r: ArBr: every second one each; A2rBr: A the last r, B the "
+      "first; ArB2r: A the first r, B the last; random: both the same random r.");
+    f("scale", scale,
+      "Factor of B. stable: outputs^(1/4) / stable_gamma^(1/2); weight_svd: B's first singular value becomes "
+      "the weight's; gd_scale: A and B by 1 / (lora_alpha / r); unit: none.");
+    f("stable_gamma", stable_gamma, "With scale=stable: the larger, the smaller B.", at_least(1));
+    f("batches", batches, "Micro-batches whose gradients are averaged, from the first epoch's first on.",
+      at_least(1), at_most(100000));
+  }
+};
+
 struct LoraConfig {
   Chosen<AdapterKind> peft_type = &kinds::kLora;
   std::int64_t r = 8;  // unless the kind has another default
@@ -96,6 +145,7 @@ struct LoraConfig {
   std::optional<std::vector<std::int64_t>> alora_invocation_tokens;
   LoraInitWord init_lora_weights = LoraInit::kaiming;
   EvaConfig eva_config;
+  LoraGaConfig lora_ga_config;
   LoraBias bias = LoraBias::none;
   Pattern<std::int64_t> rank_pattern;
   Pattern<double> alpha_pattern;
@@ -161,9 +211,11 @@ struct LoraConfig {
       "1 / r; false: B random too; orthogonal: both random, their product zero; pissa: the base's principal "
       "part, which is subtracted from the base; pissa_niter_N: the same, approximate and faster; olora: from "
       "the base's QR decomposition; loftq: the base's error in 4 bits; eva: A from the principal components "
-      "of each linear's inputs, with ranks by the variance that they explain.",
+      "of each linear's inputs, with ranks by the variance that they explain; lora_ga: from the gradients of "
+      "the weights on the data, subtracted from the base.",
       not_empty());
     f("eva_config", eva_config, "With init_lora_weights=eva: PEFT's EvaConfig.");
+    f("lora_ga_config", lora_ga_config, "With init_lora_weights=lora_ga: PEFT's LoraGAConfig.");
     f("bias", bias, "Biases to train.");
     f("rank_pattern", rank_pattern, "Ranks for particular modules: {regular expression: rank}.", at_least(1));
     f("alpha_pattern", alpha_pattern, "Alphas for particular modules: {regular expression: alpha}.");

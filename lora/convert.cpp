@@ -12,6 +12,7 @@ namespace {
 
 Shape shape_of(const StoredTensor& t) {
   Shape shape;
+  require(t.shape.size() <= std::size(shape.dims), "an adapter's tensor has at most four dimensions");
   for (const auto d : t.shape) shape.dims[shape.rank++] = d;
   return shape;
 }
@@ -136,6 +137,53 @@ void make_plain(const std::string& folder, const LoraConfig& config, const Attac
   write_safetensors(file, specs, [&](const TensorSpec& s) { return doubled(s); });
   write_file(join_path(folder, "adapter_config.json"),
              adapter_config_text(plain_config(config), attached, base_model));
+}
+
+void write_first_factors(const std::string& folder, const Attached& attached, const FirstFactors& first) {
+  std::vector<TensorSpec> specs;
+  std::map<std::string, const std::vector<float>*> values;
+  for (std::size_t i = 0; i < attached.adapters.size(); ++i) {
+    const LoraAdapter& l = as_lora(*attached.adapters[i]);
+    const Factors& f = first(i);
+    for (const auto& [p, own] : {std::pair(&l.a, &f.a), std::pair(&l.b, &f.b)}) {
+      specs.push_back({peft_name(*p, attached), DType::f32, p->whole_shape()});
+      values[specs.back().name] = own;
+    }
+  }
+  std::vector<float> held;
+  write_safetensors(join_path(folder, kFirstFactors), specs, [&](const TensorSpec& s) {
+    held = *values.at(s.name);
+    return Tensor(reinterpret_cast<std::byte*>(held.data()), DType::f32, s.shape);
+  });
+}
+
+std::vector<Factors> read_first_factors(const std::string& folder, const Attached& attached, Exit exit) {
+  const std::string path = join_path(folder, kFirstFactors);
+  if (!path_exists(path))
+    throw UserError(exit, str(printable(folder), ": init_lora_weights is lora_ga, and ", kFirstFactors,
+                              " with the first A and B is missing: they are in no other file. Use the result "
+                              "of the run, or convert the adapter where it was made (save_pretrained with "
+                              "path_initial_model_for_weight_conversion)"));
+  const SafetensorsFile file(path, exit);
+  const auto read = [&](const Parameter& p) {
+    const std::string name = peft_name(p, attached);
+    const StoredTensor* t = file.find(name);
+    const Shape& shape = p.whole_shape();
+    if (!t || t->shape != std::vector<std::int64_t>(shape.dims, shape.dims + shape.rank) ||
+        t->type != StoredType::f32)
+      throw UserError(exit, str(path, ": ", name, " is ",
+                                t ? str(name_of(t->type), " ", shape_text(t->shape)) : "missing",
+                                ", the adapter asks for F32 ", to_string(shape)));
+    std::vector<float> values(static_cast<std::size_t>(shape.numel()));
+    file.read(*t, Tensor(reinterpret_cast<std::byte*>(values.data()), DType::f32, {shape.numel()}));
+    return values;
+  };
+  std::vector<Factors> all;
+  for (LinearAdapter* adapter : attached.adapters) {
+    const LoraAdapter& l = as_lora(*adapter);
+    all.push_back({read(l.a), read(l.b)});
+  }
+  return all;
 }
 
 void repeat_for_head(const std::string& folder, const Attached& attached, const std::string& table) {

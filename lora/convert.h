@@ -17,6 +17,13 @@ using FirstFactors = std::function<const Factors&(std::size_t adapter)>;
 void make_plain(const std::string& folder, const LoraConfig&, const Attached&, const FirstFactors&,
                 const std::string& base_model);
 
+// The file beside a checkpoint's adapter that holds the first A and B of LoRA-GA, under the names of A and B
+// in the adapter's file. Nothing else has them, and the base lacks their product.
+inline constexpr const char* kFirstFactors = "first_factors.safetensors";
+void write_first_factors(const std::string& folder, const Attached&, const FirstFactors&);
+// Throws UserError (`exit`) unless the folder has the file, and it has all of them in the model's shapes.
+std::vector<Factors> read_first_factors(const std::string& folder, const Attached&, Exit exit);
+
 // Adds to the folder's file second copies of the tensors that a head shares with the embedding
 // (ensure_weight_tying), as PEFT stores and requires them: the adapter, transposed, and the table, if it was
 // trained completely. `table`: the table's name in the file; empty: it was not trained.

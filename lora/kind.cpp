@@ -8,6 +8,7 @@
 namespace ft::lora {
 
 std::span<const AdapterKind* const> AdapterKind::all() { return kinds::kKinds; }
+std::span<const AdapterKind* const> AdapterKind::read_only() { return kinds::kReadOnly; }
 
 const char* AdapterKind::key_of(const char* setting) const {
   const auto found =

@@ -11,6 +11,7 @@ namespace ft::lora {
 
 struct LoraConfig;
 class LinearAdapter;
+struct Folding;
 enum class LoraInit : std::uint8_t;
 
 // The adapted Linear y = x W^T, with W (out, in), and the settings of its adapter.
@@ -51,12 +52,15 @@ struct AdapterKind {
   bool inputs_first = true;  // also for weights that are stored (in, out), as GPT-2's
   // True if it only adds to the Linear's output, row by row, so that requests may choose among adapters.
   bool by_request = true;
-  std::unique_ptr<LinearAdapter> (*make)(const LoraConfig&, const AdapterForm&);
+  std::unique_ptr<LinearAdapter> (*make)(const LoraConfig&, const AdapterForm&) = nullptr;
+  // The change of weights by a kind that is only read (folded/folding.h); null: the kind is trained.
+  const Folding* folding = nullptr;
 
   // Returns the name of the key that holds a setting under `lora`; null: the kind has no such setting.
   const char* key_of(const char* setting) const;
 
-  static std::span<const AdapterKind* const> all();
+  static std::span<const AdapterKind* const> all();        // that are trained
+  static std::span<const AdapterKind* const> read_only();  // that are folded into weights
 };
 
 namespace kinds {

@@ -87,9 +87,9 @@ void refuse_pickle(const std::string& folder, Exit exit) {
 
 }  // namespace
 
-AdapterFolder::AdapterFolder(const std::string& folder, Exit exit)
+AdapterFolder::AdapterFolder(const std::string& folder, Exit exit, KindsRead kinds)
     : exit_(exit), config_file_(join_path(folder, kConfig)) {
-  config_ = read_adapter_config(config_file_, exit);
+  config_ = read_adapter_config(config_file_, exit, kinds);
   refuse_pickle(folder, exit);
   weights_ = std::make_unique<SafetensorsFile>(join_path(folder, kWeights), exit);
 }

@@ -18,12 +18,13 @@ class AdapterFolder {
  public:
   // Reads both files' headers. Throws UserError (`exit`) if the folder is not an adapter, not LoRA, or uses
   // features that ft does not have.
-  explicit AdapterFolder(const std::string& folder, Exit exit = Exit::input);
+  explicit AdapterFolder(const std::string& folder, Exit exit = Exit::input, KindsRead = KindsRead::trained);
 
   const LoraConfig& config() const { return config_.lora; }
   const std::string& config_file() const { return config_file_; }
   const std::string& base_model() const { return config_.base_model; }  // from the file; may be empty
   const std::vector<std::string>& warnings() const { return config_.warnings; }
+  const SafetensorsFile& weights() const { return *weights_; }
 
   // Returns true if it holds the parameter: an adapter's, or a base parameter that is fully trained or has an
   // adapter.
@@ -39,10 +40,11 @@ class AdapterFolder {
   std::int64_t rows_of(const std::string& embedding, const std::string& head) const;
   // From now on, a missing table of one of the two is found where PEFT keeps it for the other.
   void share_table(const std::string& embedding, const std::string& head);
+  // Returns the file's tensor of a parameter, by its name in the model or with PEFT's prefix; null: none.
+  const StoredTensor* find(const std::string& parameter) const;
 
  private:
   const StoredTensor* find(const Parameter&) const;
-  const StoredTensor* find(const std::string& parameter) const;
   void expect_shape(const StoredTensor&, const std::vector<std::int64_t>& shape) const;
   // Return the file's tensor of a parameter of an adapter. Throw UserError if it is missing or faulty.
   const StoredTensor& expect_own(const Parameter&, const Attached&) const;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "engine/files/file.h"
 #include "engine/files/json.h"
 #include "lora/kinds.h"
 #include "lora/peft_config.h"
@@ -22,8 +23,23 @@ std::optional<Modules> read_modules(const JsonObject& j, const char* key) {
   return Modules{j.texts(key)};
 }
 
-const AdapterKind& read_kind(const JsonObject& j) {
+// Returns the kind that is folded into weights and has this peft_type; null: there is none.
+const AdapterKind* folded_kind(std::string_view type) {
+  const auto all = AdapterKind::read_only();
+  const auto found =
+      std::ranges::find(all, type, [](const AdapterKind* k) -> std::string_view { return k->peft_type; });
+  return found == all.end() ? nullptr : *found;
+}
+
+const AdapterKind& read_kind(const JsonObject& j, Exit exit, KindsRead kinds) {
   const std::string type = j.text("peft_type");
+  if (const AdapterKind* folded = folded_kind(type)) {
+    if (kinds == KindsRead::all) return *folded;
+    throw UserError(exit,
+                    str(printable(j.file()), ": peft_type: ft reads adapters of ", folded->title,
+                        " to generate, evaluate and merge, and for nothing else; make a model of it with "
+                        "ft merge, and use that"));
+  }
   std::string all;
   for (const AdapterKind* kind : AdapterKind::all()) {
     if (type == kind->peft_type) return *kind;
@@ -78,7 +94,8 @@ LoraInitWord read_init(const JsonObject& j) {
   if (!start || init == "true" || init == "false" || init == "loftq")
     j.refuse(
         "init_lora_weights",
-        "true, false, gaussian, eva, orthogonal, olora, pissa or pissa_niter_N: with others PEFT changes "
+        "true, false, gaussian, eva, orthogonal, olora, pissa, pissa_niter_N or lora_ga: with others PEFT "
+        "changes "
         "the base's weights in ways that ft does not know");
   if (start->iterations > 0) return init;
   return start->init;
@@ -91,6 +108,10 @@ Json eva_as_json(const EvaConfig& c) {
           {"tau", c.tau},
           {"use_label_mask", c.use_label_mask},
           {"whiten", c.whiten}};
+}
+
+Json lora_ga_as_json(const LoraGaConfig& c) {
+  return {{"direction", name_of(c.direction)}, {"scale", name_of(c.scale)}, {"stable_gamma", c.stable_gamma}};
 }
 
 Json init_as_json(const LoraInitWord& init) {
@@ -168,9 +189,16 @@ std::string nested_name(const std::string& name, const std::string& nested) {
   return name.substr(0, at + kModel.size()) + nested + name.substr(at + kModel.size());
 }
 
-AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
+bool is_folded(const std::string& folder) {
+  const std::string file = join_path(folder, "adapter_config.json");
+  if (!path_exists(file)) return false;
+  const JsonObject j = JsonObject::read(file);
+  return j.is_text("peft_type") && folded_kind(j.text("peft_type"));
+}
+
+AdapterConfig read_adapter_config(const std::string& path, Exit exit, KindsRead kinds) {
   const JsonObject j = JsonObject::read(path, {.exit = exit});
-  const AdapterKind& kind = read_kind(j);
+  const AdapterKind& kind = read_kind(j, exit, kinds);
   const bool lora = &kind == &kinds::kLora;
   if (lora) refuse_foreign(j);
   AdapterConfig result;
@@ -184,8 +212,9 @@ AdapterConfig read_adapter_config(const std::string& path, Exit exit) {
   const auto has = [&](const char* setting) { return !key(setting).empty(); };
   c.init_lora_weights = lora ? read_init(j) : read_init(j, kind);
   refuse_other_values(j, kind);
-  c.r = kind.key_of("r") ? j.integer_or("r", kind.rank, 1, kMaxRank) : kind.rank;
-  if (kind.key_of("lora_alpha")) c.lora_alpha = j.positive_number_or("lora_alpha", 8);
+  const char *const rank = kind.key_of("r"), *const alpha = kind.key_of("lora_alpha");
+  c.r = rank ? j.integer_or(rank, kind.rank, 1, kMaxRank) : kind.rank;
+  if (alpha) c.lora_alpha = j.positive_number_or(alpha, 8);
   if (const auto dropout = key("lora_dropout"); !dropout.empty()) {
     c.lora_dropout = j.number(dropout);
     if (c.lora_dropout < 0 || c.lora_dropout >= 1) j.refuse(dropout, "at least 0 and below 1");
@@ -326,6 +355,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
   const Json none = nullptr;
   const bool by_eva = c.init_lora_weights == LoraInitWord(LoraInit::eva);
   const Json eva = by_eva ? eva_as_json(c.eva_config) : none;
+  const bool by_gradients = c.init_lora_weights == LoraInitWord(LoraInit::lora_ga);
   const JsonText& tokens = c.trainable_token_indices;
   // All keys of PEFT 0.21's LoraConfig, sorted as PEFT writes them.
   const Json j = {{"alora_invocation_tokens", optional(c.alora_invocation_tokens)},
@@ -349,7 +379,7 @@ std::string adapter_config_text(const LoraConfig& c, const Attached& attached,
                   {"lora_alpha", number(c.lora_alpha)},
                   {"lora_bias", c.lora_bias},
                   {"lora_dropout", c.lora_dropout},
-                  {"lora_ga_config", none},
+                  {"lora_ga_config", by_gradients ? lora_ga_as_json(c.lora_ga_config) : none},
                   {"megatron_config", none},
                   {"megatron_core", "megatron.core"},
                   {"modules_to_save", optional(c.modules_to_save)},

@@ -21,8 +21,13 @@ struct AdapterConfig {
   std::string base_model;             // as written; may be empty
   std::vector<std::string> warnings;  // about ignored keys
 };
+// all: also those that are folded into weights, see AdapterKind::read_only().
+enum class KindsRead : bool { trained, all };
 // Errors have the code `exit` and name the file and the key.
-AdapterConfig read_adapter_config(const std::string& path, Exit exit);
+AdapterConfig read_adapter_config(const std::string& path, Exit exit, KindsRead = KindsRead::trained);
+// Returns true if an adapter's folder holds a kind that is folded into weights. False also for a folder that
+// is no adapter.
+bool is_folded(const std::string& folder);
 
 std::string adapter_config_text(const LoraConfig&, const Attached&, const std::string& base_model);
 

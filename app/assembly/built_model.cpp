@@ -7,6 +7,7 @@
 
 #include "app/assembly/class_model.h"
 #include "app/assembly/experts.h"
+#include "app/assembly/folded_adapter.h"
 #include "app/assembly/fp8_products.h"
 #include "app/assembly/param_groups.h"
 #include "app/assembly/pipeline_parallel.h"
@@ -20,6 +21,7 @@
 #include "engine/files/file.h"
 #include "engine/files/safetensors/grown_weights.h"
 #include "engine/train/objectives/list.h"
+#include "lora/convert.h"
 #include "models/gguf/gguf_config.h"
 
 namespace ft {
@@ -184,6 +186,12 @@ std::unique_ptr<WeightSource> open_base(BuiltModel& b, const RunConfig& config) 
   return base;
 }
 
+// Opens the adapter that the run starts from, or folds it into the weights. coded: see fold_adapter().
+void open_adapter(BuiltModel& b, const std::string& folder, const std::string& coded) {
+  if (!b.purpose.trains() && lora::is_folded(folder)) return fold_adapter(b, folder, coded);
+  b.start = std::make_unique<lora::AdapterFolder>(folder);
+}
+
 // Adds rows for tokens that the model's files do not have: as many as the settings ask for or the adapter
 // holds.
 void grow(BuiltModel& b, const RunConfig& config) {
@@ -211,11 +219,13 @@ void require_outputs_first(const BuiltModel& b, const lora::LoraStart& start) {
           "this model's are; pissa and the others are"));
 }
 
-// Throws UserError (config) if EVA cannot observe an adapted linear: it needs inputs with a row for each
-// token.
+// Throws UserError (config) if EVA or LoRA-GA cannot observe an adapted linear: it needs inputs with a row
+// for each token.
 void require_watchable(const BuiltModel& b) {
-  const auto refuse = [](const std::string& what) {
-    throw UserError(Exit::config, "lora.init_lora_weights: eva is not for " + what);
+  const auto refuse = [&](const std::string& what) {
+    throw UserError(Exit::config, str("lora.init_lora_weights: ",
+                                      name_of(lora::start_of(b.lora_config.init_lora_weights)->init),
+                                      " is not for ", what));
   };
   if (b.made.info.decoder) refuse("encoder-decoders");
   if (b.attached.single_experts) refuse("linears of single experts; leave them out of lora.target_modules");
@@ -223,12 +233,22 @@ void require_watchable(const BuiltModel& b) {
     if (name == b.made.info.head) refuse("the head; leave it out of lora.target_modules");
 }
 
-// Makes the adapters' initial values, and takes out of the base the part that they replace.
+// Takes the part out of the base that the adapters' initial values replace.
+void reduce_base(BuiltModel& b) {
+  if (b.starts->changes_base() && b.base)
+    b.base = std::make_unique<lora::ReducedBase>(std::move(b.base), b.starts);
+}
+
+// Makes the adapters' initial values, and reduces the base unless the data decides the values.
 // coded: setting under which the model's files hold coded weights already; empty: they do not.
 void make_starts(BuiltModel& b, const std::string& coded) {
   const lora::LoraStart start = lora::start_of(b.lora_config.init_lora_weights).value();
-  b.starts = std::make_shared<const lora::Starts>(b.attached, start, Random{b.seed}.with("init"));
   const bool fresh = !b.start;
+  const bool held = !fresh && start.init == lora::LoraInit::lora_ga;  // in a file beside the adapter
+  b.starts = std::make_shared<const lora::Starts>(
+      b.attached, start, Random{b.seed}.with("init"),
+      held ? lora::read_first_factors(*b.lora_config.adapter_name_or_path, b.attached, Exit::input)
+           : std::vector<lora::Factors>{});
   require_outputs_first(b, start);
   if (begins_from_data(b)) require_watchable(b);
   if (!start.changes_base() && !(fresh && start.init == lora::LoraInit::loftq)) return;
@@ -244,8 +264,7 @@ void make_starts(BuiltModel& b, const std::string& coded) {
         "the random subspace that pissa_niter_N took from the base is not in the file; use the result of the "
         "run, or convert the adapter where it was made (save_pretrained with "
         "path_initial_model_for_weight_conversion)");
-  if (start.changes_base() && b.base)
-    b.base = std::make_unique<lora::ReducedBase>(std::move(b.base), b.starts);
+  if (!begins_from_data(b)) reduce_base(b);
 }
 
 // Throws UserError if an adapter of the head changes the base (pissa, olora) or uses DoRA, and the head
@@ -267,9 +286,10 @@ void require_own_weights(const BuiltModel& b) {
 // PEFT writes such a base under other names.
 void embed_with(lora::LoraConfig& c) {
   if (lora::start_of(c.init_lora_weights).value().changes_base())
-    throw UserError(Exit::config,
-                    "lora.init_lora_weights: pissa and olora change the base's weights, which is not "
-                    "for objective.type embed; leave it out");
+    throw UserError(
+        Exit::config,
+        "lora.init_lora_weights: pissa, olora and lora_ga change the base's weights, which is not "
+        "for objective.type embed; leave it out");
   c.task_type = "FEATURE_EXTRACTION";
 }
 
@@ -333,16 +353,20 @@ lora::Origin origin_of(const ModelInfo& info, const lora::AdapterFolder* start) 
 }
 
 bool begins_from_data(const BuiltModel& b) {
-  return b.lora && !b.start && b.lora_config.init_lora_weights == lora::LoraInitWord(lora::LoraInit::eva);
+  const auto init = lora::start_of(b.lora_config.init_lora_weights)->init;
+  return b.lora && !b.start && (init == lora::LoraInit::eva || init == lora::LoraInit::lora_ga);
 }
 
 void begin_as(BuiltModel& b, const RunConfig& config, const lora::LoraConfig& adapters,
-              std::vector<std::vector<float>> a) {
+              std::vector<lora::Factors> given) {
   b.lora_config = adapters;
   lora::attach_again(b.model(), b.attached, adapters, b.dtype, origin_of(b.made.info, nullptr));
   b.starts =
       std::make_shared<const lora::Starts>(b.attached, lora::start_of(adapters.init_lora_weights).value(),
-                                           Random{b.seed}.with("init"), std::move(a));
+                                           Random{b.seed}.with("init"), std::move(given));
+  reduce_base(b);
+  if (b.starts->changes_base() && config.zero_optimization.offload_param.device == OffloadDevice::nvme)
+    find_stored(b);  // the reduced weights are in no file
   set_update_rules(b.model(), config.training);
 }
 
@@ -370,7 +394,7 @@ BuiltModel build_model(const RunConfig& config, Weights weights, const ModelPart
            (purpose.trains() || config.lora.adapter_name_or_path.has_value());
   if (weights == Weights::check) b.base = open_base(b, config);
   if (const auto& from = config.lora.adapter_name_or_path; b.lora && from)
-    b.start = std::make_unique<lora::AdapterFolder>(*from);
+    open_adapter(b, *from, four_bit && four_bit->stored ? "in 4 bits" : fp8 && fp8->stored ? "in FP8" : "");
   grow(b, config);
   if (b.lora) {
     b.lora_config = lora_config(config, b.start.get());

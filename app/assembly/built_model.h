@@ -39,6 +39,7 @@ struct BuiltModel {
   std::int64_t longest = 0;   // most tokens of a text in training
   bool lora = false;
   lora::LoraConfig lora_config;  // valid if `lora`
+  std::int64_t folded = 0;       // linears with an adapter folded into their weights: see folded_adapter.h
   lora::Attached attached;
   std::unique_ptr<WeightSource> base;              // null with Weights::ignore
   std::optional<lora::FourBitWeights> four_bit;    // empty: no weights in 4 bits
@@ -88,12 +89,12 @@ void show_warnings(Screen&, const BuiltModel&);
 // model's names of its head and embedding.
 lora::Origin origin_of(const ModelInfo&, const lora::AdapterFolder* start);
 
-// Returns true if the data decides the ranks and A of the model's new adapters (init_lora_weights=eva). Call
-// begin_as() with these before the model has memory.
+// Returns true if the data decides how the model's new adapters begin (init_lora_weights=eva, lora_ga). Call
+// begin_as() with that before the model has memory.
 bool begins_from_data(const BuiltModel&);
-// Replaces the attached adapters by new ones with this configuration. a: the first A of each; empty: A is
-// read from a checkpoint.
-void begin_as(BuiltModel&, const RunConfig&, const lora::LoraConfig&, std::vector<std::vector<float>> a);
+// Replaces the attached adapters by new ones with this configuration. given: the initial values of each, see
+// Starts; empty: they are read from a checkpoint.
+void begin_as(BuiltModel&, const RunConfig&, const lora::LoraConfig&, std::vector<lora::Factors> given);
 
 // Completes the list of linears that stay unquantized, with the model's names: adds linears that its family
 // never quantizes, and replaces "lm_head" by the name of the head.

@@ -152,7 +152,7 @@ void check_lora(const lora::LoraConfig& c, const std::function<void(const std::s
     refuse(str("lora.init_lora_weights: there is no \"",
                printable(std::get<std::string>(c.init_lora_weights), 60),
                "\"; there are true, false, gaussian, orthogonal, pissa, pissa_niter_N with N from 1 to 1000, "
-               "olora, loftq, eva"));
+               "olora, loftq, eva, lora_ga"));
   lora::trained_tokens(c.trainable_token_indices, "lora.trainable_token_indices", Exit::config);
 }
 
@@ -186,10 +186,13 @@ void check_kind(const lora::LoraConfig& c, const SettingsText& tree) {
                "; there are ", starts));
 }
 
-void check_eva(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
+void check_starts(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
   const bool eva = c.lora.init_lora_weights == lora::LoraInitWord(lora::LoraInit::eva);
   if (!eva && c.lora.eva_config != lora::EvaConfig{})
     refuse("lora.eva_config: has no effect without lora.init_lora_weights=eva");
+  const bool lora_ga = c.lora.init_lora_weights == lora::LoraInitWord(lora::LoraInit::lora_ga);
+  if (!lora_ga && c.lora.lora_ga_config != lora::LoraGaConfig{})
+    refuse("lora.lora_ga_config: has no effect without lora.init_lora_weights=lora_ga");
 }
 
 void check_settings(RunConfig& c, const std::string& name) {
@@ -220,7 +223,7 @@ void check_settings(RunConfig& c, const std::string& name) {
   check_training(c.training, refuse);
   check_resume_despite(c.training, refuse);
   check_lora(c.lora, refuse);
-  check_eva(c, refuse);
+  check_starts(c, refuse);
   check_attention(c.model, refuse);
   const auto dtype = c.model.torch_dtype;
   if (dtype && *dtype != c.dtype())

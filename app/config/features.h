@@ -44,6 +44,16 @@ inline constexpr Feature kEva{
         },
 };
 
+inline constexpr Feature kLoraGa{
+    .name = "LoRA-GA",
+    .set = "lora.init_lora_weights=lora_ga",
+    .on =
+        [](const RunConfig& c, int) {
+          return c.finetuning_type == FinetuningType::lora && !c.lora.adapter_name_or_path &&
+                 c.lora.init_lora_weights == lora::LoraInitWord(lora::LoraInit::lora_ga);
+        },
+};
+
 inline constexpr Feature kLoftQ{
     .name = "LoftQ",
     .set = "lora.init_lora_weights=loftq",

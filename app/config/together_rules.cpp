@@ -35,6 +35,30 @@ constexpr Clash kClashes[] = {
     {kEva, kPipeline,
      "lora.init_lora_weights: eva needs all of a layer's inputs on each rank, not with "
      "distributed.pipeline_parallel_size above 1"},
+    {kLoraGa, kNotSft,
+     "lora.init_lora_weights: lora_ga computes gradients of examples to learn; objective.type is "
+     "{objective.type}",
+     kNoMend},
+    {kLoraGa, kStreaming, "lora.init_lora_weights: lora_ga goes over the data before training",
+     "set data.streaming=false"},
+    {kLoraGa, kFourBits,
+     "lora.init_lora_weights: lora_ga needs the gradients and values of complete weights, as in PEFT",
+     "set quantization.load_in_4bit=false"},
+    {kLoraGa, kFp8Base,
+     "lora.init_lora_weights: lora_ga needs the gradients and values of complete weights, as in PEFT",
+     "leave model.frozen_dtype out"},
+    {kLoraGa, kFp16,
+     "lora.init_lora_weights: lora_ga computes gradients without a scaled loss, which float16 needs",
+     "set training.bf16=true"},
+    {kLoraGa, kTensor,
+     "lora.init_lora_weights: lora_ga needs a weight's complete gradient on each rank, not with "
+     "distributed.tensor_parallel_size above 1"},
+    {kLoraGa, kSequence,
+     "lora.init_lora_weights: lora_ga needs a weight's complete gradient on each rank, not with "
+     "distributed.sequence_parallel_size above 1"},
+    {kLoraGa, kPipeline,
+     "lora.init_lora_weights: lora_ga needs a weight's complete gradient on each rank, not with "
+     "distributed.pipeline_parallel_size above 1"},
 
     {kActivated, kNotSft,
      "lora.alora_invocation_tokens: is for objective.type sft, which is {objective.type}", kNoMend},

@@ -14,6 +14,7 @@
 #include "engine/files/json.h"
 #include "engine/files/safetensors/safetensors_fill.h"
 #include "engine/files/safetensors/safetensors_write.h"
+#include "lora/adapter.h"
 #include "lora/convert.h"
 #include "models/text_config.h"
 
@@ -87,9 +88,14 @@ class AdapterFiles final : public ModelFiles {
     write_sentence_files(folder, built_);
     for (const Parameter* p : frozen_tables()) copy(*p, folder, name_of(*p), exact);
     copy_fixed(folder);
+    if (exact && begins_with_gradients()) lora::write_first_factors(folder, built_.attached, first());
   }
-  std::int64_t bytes(bool) const override {
+  std::int64_t bytes(bool exact) const override {
     std::int64_t all = 0;
+    if (exact && begins_with_gradients())
+      for (lora::LinearAdapter* l : built_.attached.adapters)
+        all += (lora::as_lora(*l).a.whole_shape().numel() + lora::as_lora(*l).b.whole_shape().numel()) *
+               size_of(DType::f32);
     EachParameter each([&](Parameter& p) {
       if (p.trainable) all += p.whole_shape().numel() * size_of(DType::f32);
     });
@@ -105,10 +111,7 @@ class AdapterFiles final : public ModelFiles {
     const bool shared = built_.made.info.tied_head && tables.size() == 1 && tables[0]->trainable;
     lora::repeat_for_head(folder, built_.attached, shared ? name_of(*tables[0]) : "");
     if (!built_.starts->changes_base()) return;
-    const auto first = [&](std::size_t i) -> const lora::Factors& {
-      return built_.starts->factors(i, built_.below());
-    };
-    lora::make_plain(folder, built_.lora_config, built_.attached, first, built_.name);
+    lora::make_plain(folder, built_.lora_config, built_.attached, first(), built_.name);
   }
   std::string name_of(const Parameter& p) const override { return lora::peft_name(p, built_.attached); }
   ReadParameter read(const std::string& folder) override {
@@ -118,6 +121,14 @@ class AdapterFiles final : public ModelFiles {
   }
 
  private:
+  bool begins_with_gradients() const {
+    return lora::start_of(built_.lora_config.init_lora_weights)->init == lora::LoraInit::lora_ga;
+  }
+  lora::FirstFactors first() const {
+    return
+        [this](std::size_t i) -> const lora::Factors& { return built_.starts->factors(i, built_.below()); };
+  }
+
   // Returns the head's weight, which may be the embedding's. Null: it is quantized.
   const Parameter* frozen_head() const {
     const Parameter *head = nullptr, *table = nullptr;

@@ -17,6 +17,7 @@
 #include "engine/files/safetensors/safetensors_write.h"
 #include "engine/files/safetensors/weights.h"
 #include "lora/config.h"
+#include "lora/peft_config.h"
 
 namespace ft {
 namespace {
@@ -133,6 +134,12 @@ void require_same_adapters(const std::vector<Folder>& folders) {
   const JsonObject wanted = config(last);
   for (const Folder& f : folders) {
     const JsonObject own = config(f);
+    if (lora::is_folded(f.path))  // throws
+      lora::read_adapter_config(join_path(f.path, "adapter_config.json"), Exit::input);
+    if (own.is_text("init_lora_weights") && own.text("init_lora_weights") == "lora_ga")
+      refuse(str(f.path,
+                 ": init_lora_weights: a checkpoint of lora_ga belongs to a base that lacks its first A "
+                 "and B; average the results of runs, or merge the checkpoint first"));
     for (const auto& [key, usual] : kShaping)
       if (const auto a = shaping(own, key, usual), b = shaping(wanted, key, usual); a != b)
         refuse(str(f.path, " and ", last.path, ": adapters of another ", key, ", ", printable(a.dump()),

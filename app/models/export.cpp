@@ -34,14 +34,15 @@ std::string base_of(const std::string& folder) {
     const JsonObject model = JsonObject::read(run).object("model");
     return model_folder(model.text("model_name_or_path"), model.text_or("revision", "main"), run);
   }
-  const std::string base = lora::AdapterFolder(folder).base_model();
+  const std::string file = join_path(folder, "adapter_config.json"),
+                    base = lora::read_adapter_config(file, Exit::input, lora::KindsRead::all).base_model;
   if (base.empty())
     throw UserError(Exit::input,
                     str(folder,
                         ": neither run.json nor adapter_config.json says which model the adapter is for; "
                         "use ft merge --model MODEL --adapter ",
                         folder));
-  return model_folder(base, "main", join_path(folder, "adapter_config.json"));
+  return model_folder(base, "main", file);
 }
 
 void export_adapter(const std::string& from, const std::string& to, DType dtype) {
@@ -104,10 +105,13 @@ Exit export_model(const ExportArgs& given) {
                         ": contains no adapter (adapter_config.json); a fully trained model is exported "
                         "with --to hf"));
   const lora::AdapterFolder read(args.from);  // throws if ft cannot read the adapter
-  if (lora::start_of(read.config().init_lora_weights)->iterations > 0)
-    throw UserError(Exit::input, str(read.config_file(),
-                                     ": init_lora_weights: the part of the base that pissa_niter_N "
-                                     "subtracted at random is in no file; export the result of the run"));
+  const lora::LoraStart start = lora::start_of(read.config().init_lora_weights).value();
+  if (start.iterations > 0 || start.init == lora::LoraInit::lora_ga)
+    throw UserError(Exit::input,
+                    str(read.config_file(), ": init_lora_weights: the part of the base that ",
+                        start.iterations > 0 ? "pissa_niter_N subtracted at random is in no file"
+                                             : "lora_ga subtracted is in no file that PEFT reads",
+                        "; export the result of the run"));
   require_sentence_files(args.from);
   OutputFolder output(args.output, args.overwrite, {args.from});
   export_adapter(args.from, output.path(), parse_dtype(args.dtype).value_or(DType::f32));

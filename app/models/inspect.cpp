@@ -130,7 +130,7 @@ Json inspect_columns(const DataFile& file) {
 
 Json inspect_adapter(const std::string& folder) {
   const auto [config, base, warnings] =
-      lora::read_adapter_config(join_path(folder, "adapter_config.json"), Exit::input);
+      lora::read_adapter_config(join_path(folder, "adapter_config.json"), Exit::input, lora::KindsRead::all);
   const SafetensorsFile file(join_path(folder, "adapter_model.safetensors"));
   Json out = {{"kind", "adapter"}, {"path", folder}, {"peft_type", config.peft_type->peft_type}};
   if (config.peft_type->key_of("r")) out["r"] = config.r;
@@ -315,16 +315,20 @@ std::string summary(const Json& json) {
 }
 
 std::string title_of_kind(const std::string& peft_type) {
-  for (const lora::AdapterKind* kind : lora::AdapterKind::all())
-    if (peft_type == kind->peft_type) return kind->title;
+  for (const auto kinds : {lora::AdapterKind::all(), lora::AdapterKind::read_only()})
+    for (const lora::AdapterKind* kind : kinds)
+      if (peft_type == kind->peft_type) return kind->title;
   return peft_type;
 }
 
 std::string title(const Json& json) {
   const auto kind = json["kind"].get<std::string>();
   if (kind == "adapter")
-    return str(title_of_kind(json["peft_type"]), " adapter, ", json.contains("r") ? "r " : "blocks of ",
-               json[json.contains("r") ? "r" : "oft_block_size"].get<std::int64_t>(),
+    return str(title_of_kind(json["peft_type"]), " adapter",
+               json.contains("r") ? str(", r ", json["r"].get<std::int64_t>()) : "",
+               json.contains("oft_block_size")
+                   ? str(", blocks of ", json["oft_block_size"].get<std::int64_t>())
+                   : "",
                json.contains("lora_alpha") ? str(", alpha ", json["lora_alpha"].get<double>()) : "", ", on ",
                json_excerpt(json["target_modules"]), ", ");
   if (kind == "checkpoint")

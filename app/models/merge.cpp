@@ -131,9 +131,8 @@ Exit merge(const MergeArgs& args) {
   copy_companions(config.model.folder(), brought ? args.adapter : config.model.folder(), output.path());
   if (!built.objective.type->scores) end_at_turns(output.path());
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  screen.line(str("merged   ",
-                  show::plural(static_cast<std::int64_t>(built.attached.linears.size()), "linear"), ", ",
-                  show::plural(static_cast<std::int64_t>(specs.size()), "tensor"), " in ",
+  screen.line(str("merged   ", show::plural(std::ssize(built.attached.linears) + built.folded, "linear"),
+                  ", ", show::plural(static_cast<std::int64_t>(specs.size()), "tensor"), " in ",
                   show::plural(static_cast<std::int64_t>(written.names.size()), "file"), ", ",
                   show::memory(written.bytes), ", ", show::duration(seconds), " -> ", args.output));
 

@@ -50,13 +50,6 @@ std::vector<std::int64_t> rows_that_count(const std::vector<std::int32_t>& label
   return rows;
 }
 
-// Returns batches of the training data in the order of its first epoch, without padding.
-Batcher batches_of(const BuiltData& data) {
-  BatcherOptions options = data.train->options();
-  options.pad_to = 0;
-  return {data.train->data(), options};
-}
-
 std::vector<lora::Eva::Layer> layers_of(const BuiltModel& b) {
   std::vector<lora::Eva::Layer> layers;
   for (std::size_t i = 0; i < b.attached.linears.size(); ++i) {
@@ -67,8 +60,8 @@ std::vector<lora::Eva::Layer> layers_of(const BuiltModel& b) {
 }
 
 struct Begun {
-  std::vector<std::int64_t> ranks;    // (linears)
-  std::vector<std::vector<float>> a;  // A of the linears with a rank above 0
+  std::vector<std::int64_t> ranks;  // (linears)
+  std::vector<lora::Factors> a;     // A of the linears with a rank above 0
   std::int64_t batches = 0;
 };
 
@@ -117,13 +110,13 @@ Begun look(const Pass& pass, Objective& objective, const Batcher& data, lora::Wa
   }
   begun.ranks = eva.ranks();
   for (std::size_t i = 0; i < linears; ++i)
-    if (begun.ranks[i] > 0) begun.a.push_back(eva.start_of(i));
+    if (begun.ranks[i] > 0) begun.a.push_back({eva.start_of(i), {}});
   return begun;
 }
 
 Begun look_at_data(Run& run, Screen& screen) {
   BuiltModel& b = run.built;
-  const Batcher batches = batches_of(run.data);
+  const Batcher batches = unpadded(run.data);
   lora::Watch::See see;
   lora::Watch watch(b.model(), b.attached, [&](std::size_t i, const Tensor& x) { see(i, x); });
   const std::vector<lora::Eva::Layer> layers = layers_of(b);
@@ -171,9 +164,14 @@ std::string text_of(const Begun& begun) {
 
 }  // namespace
 
-void begin_from_data(Run& run, const RunFolder& folder, Screen& screen) {
+Batcher unpadded(const BuiltData& data) {
+  BatcherOptions options = data.train->options();
+  options.pad_to = 0;
+  return {data.train->data(), options};
+}
+
+void begin_by_eva(Run& run, const RunFolder& folder, Screen& screen) {
   BuiltModel& b = run.built;
-  if (!begins_from_data(b)) return;
   if (const Checkpoint* from = folder.checkpoint())
     return begin_as(b, run.config, as_saved(b.lora_config, from->path), {});
   Begun begun = look_at_data(run, screen);

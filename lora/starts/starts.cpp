@@ -21,19 +21,6 @@ std::string weight_of(const Attached& a, std::size_t i) { return a.linears[i] + 
 std::int64_t inputs_of(const LinearAdapter& l) { return l.weight_shape()[1]; }
 std::int64_t outputs_of(const LinearAdapter& l) { return l.weight_shape()[0]; }
 
-// Returns W (out, in) of the i-th adapter's Linear, in whichever order it is stored.
-std::vector<float> read_whole(const WeightSource& from, const Attached& attached, std::size_t i) {
-  const std::int64_t in = inputs_of(*attached.adapters[i]), out = outputs_of(*attached.adapters[i]);
-  std::vector<float> values(static_cast<std::size_t>(out * in));
-  from.read(weight_of(attached, i), host(values));
-  if (!attached.turned[i]) return values;
-  std::vector<float> w(values.size());
-  for (std::int64_t o = 0; o < out; ++o)
-    for (std::int64_t c = 0; c < in; ++c)
-      w[static_cast<std::size_t>(o * in + c)] = values[static_cast<std::size_t>(c * out + o)];
-  return w;
-}
-
 // Returns W with the values that the model computes with.
 std::vector<float> weight_in_use(const WeightsBelow& below, const Attached& attached, std::size_t i) {
   const std::string name = weight_of(attached, i);
@@ -101,8 +88,20 @@ Factors orthogonal(std::int64_t r, std::int64_t in, std::int64_t out, Random ran
 
 }  // namespace
 
-Starts::Starts(const Attached& attached, LoraStart start, Random random, std::vector<std::vector<float>> eva)
-    : attached_(attached), start_(start), random_(random), eva_(std::move(eva)) {
+std::vector<float> read_whole(const WeightSource& from, const Attached& attached, std::size_t i) {
+  const std::int64_t in = inputs_of(*attached.adapters[i]), out = outputs_of(*attached.adapters[i]);
+  std::vector<float> values(static_cast<std::size_t>(out * in));
+  from.read(weight_of(attached, i), host(values));
+  if (!attached.turned[i]) return values;
+  std::vector<float> w(values.size());
+  for (std::int64_t o = 0; o < out; ++o)
+    for (std::int64_t c = 0; c < in; ++c)
+      w[static_cast<std::size_t>(o * in + c)] = values[static_cast<std::size_t>(c * out + o)];
+  return w;
+}
+
+Starts::Starts(const Attached& attached, LoraStart start, Random random, std::vector<Factors> given)
+    : attached_(attached), start_(start), random_(random), given_(std::move(given)) {
   for (std::size_t i = 0; i < attached.adapters.size(); ++i) {
     EachParameter each([&](Parameter& p) { by_parameter_[p.name] = i; });
     attached.adapters[i]->visit_down(each);
@@ -114,9 +113,12 @@ Factors Starts::make(std::size_t i, const WeightsBelow& below) const {
   const LoraAdapter& l = as_lora(*attached_.adapters[i]);
   const std::int64_t r = l.rank(), in = inputs_of(l), out = outputs_of(l);
   const Random random = random_.with(attached_.linears[i]);
-  if (start_.init == LoraInit::eva)
-    return {eva_.empty() ? std::vector<float>(static_cast<std::size_t>(r * in)) : eva_[i],
-            std::vector<float>(static_cast<std::size_t>(out * r))};
+  if (start_.init == LoraInit::eva || start_.init == LoraInit::lora_ga) {
+    Factors f = given_.empty() ? Factors{} : given_[i];
+    f.a.resize(static_cast<std::size_t>(r * in));
+    f.b.resize(static_cast<std::size_t>(out * r));
+    return f;
+  }
   if (start_.init == LoraInit::orthogonal) return orthogonal(r, in, out, random);
   std::vector<float> w = read_whole(below.whole, attached_, i);
   if (start_.init == LoraInit::loftq) {

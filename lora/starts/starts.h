@@ -8,6 +8,7 @@
 //   pissa       A = sqrt(S / s) V^T, B = U sqrt(S / s) of W's largest singular values S; W loses s B A
 //   olora       A the first rows of R, B the first columns of Q in Q R = W; W loses s B A
 //   eva         A the principal components of the Linear's inputs on the data (eva.h), B zero
+//   lora_ga     A and B from singular vectors of W's gradient on the data (lora_ga.h); W loses s B A
 //   embeddings  A zero, B normal; with false both normal
 //   loftq       A = sqrt(S) V^T, B = U sqrt(S) of the part of W that 4 bits lose; accurate if s is 1
 // SHiRA's places are drawn from lora.random_seed. DoRA's initial magnitudes are the norms of the rows of
@@ -34,15 +35,19 @@ struct WeightsBelow {
   DType dtype;                    // dtype of the model's other weights
 };
 
-// Initial values of an adapter that depend on W.
+// Initial values of an adapter that depend on W or on data.
 struct Factors {
   std::vector<float> a, b;
 };
 
+// Returns W (out, in) of the i-th adapter's Linear, in whichever order it is stored.
+std::vector<float> read_whole(const WeightSource& from, const Attached& attached, std::size_t i);
+
 class Starts {
  public:
-  // eva: A of each adapter, for init eva. Empty: A is read from a file, or memory is only counted.
-  Starts(const Attached&, LoraStart, Random, std::vector<std::vector<float>> eva = {});
+  // given: initial values of each adapter that the data decided; for init eva, only A's. Empty: a file has
+  // them, or they are not known yet and zero.
+  Starts(const Attached&, LoraStart, Random, std::vector<Factors> given = {});
 
   bool changes_base() const { return start_.changes_base(); }
   // Returns the initial values of an adapter. They are computed once; callable from several threads. For
@@ -67,7 +72,7 @@ class Starts {
   Attached attached_;
   LoraStart start_;
   Random random_;
-  std::vector<std::vector<float>> eva_;
+  std::vector<Factors> given_;
   std::map<std::string, std::size_t> by_parameter_;
   mutable std::mutex making_;
   mutable std::map<std::size_t, Factors> factors_;

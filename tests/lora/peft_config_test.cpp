@@ -119,6 +119,18 @@ TEST_F(PeftConfigTest, TokensThatInvokeAnAdapterAreASetting) {
   EXPECT_FALSE(read(R"(, "alora_invocation_tokens": null)").alora_invocation_tokens);
 }
 
+TEST_F(PeftConfigTest, LoraGaIsWrittenWithPeftsSettings) {
+  LoraConfig c = read(R"(, "init_lora_weights": "lora_ga", "lora_ga_config": {"scale": "unit"})");
+  EXPECT_EQ(c.init_lora_weights, LoraInitWord(LoraInit::lora_ga));
+  EXPECT_TRUE(start_of(c.init_lora_weights)->changes_base());
+  EXPECT_TRUE(warnings.empty());
+  c.lora_ga_config.batches = 3;  // of the run alone
+  const Json written = Json::parse(adapter_config_text(c, {}, ""));
+  EXPECT_EQ(written["init_lora_weights"], "lora_ga");
+  EXPECT_EQ(written["lora_ga_config"],
+            Json::parse(R"({"direction": "ArB2r", "scale": "stable", "stable_gamma": 16})"));
+}
+
 TEST_F(PeftConfigTest, RefusesByName) {
   const std::string kind = " must be false or null: ft does not compute this kind of LoRA, is ";
   EXPECT_EQ(says(R"(, "use_qalora": true)"), "use_qalora" + kind + "true");
@@ -126,8 +138,8 @@ TEST_F(PeftConfigTest, RefusesByName) {
   for (const std::string word : {"corda", "loftq", "pissa_niter_", "pissa_niter_0", "pissa_niter_4x"})
     EXPECT_EQ(
         says(", \"init_lora_weights\": \"" + word + "\""),
-        "init_lora_weights must be true, false, gaussian, eva, orthogonal, olora, pissa or "
-        "pissa_niter_N: with others PEFT changes the base's weights in ways that ft does not know, is \"" +
+        "init_lora_weights must be true, false, gaussian, eva, orthogonal, olora, pissa, pissa_niter_N or "
+        "lora_ga: with others PEFT changes the base's weights in ways that ft does not know, is \"" +
             word + "\"");
   const std::string tokens = "trainable_token_indices: ";
   EXPECT_EQ(says(R"(, "trainable_token_indices": [1, "a"])"), tokens + "\"a\" is not a token's id");
@@ -136,9 +148,32 @@ TEST_F(PeftConfigTest, RefusesByName) {
   EXPECT_EQ(says(R"(, "r": 0)").substr(0, 20), "r must be an integer");
   EXPECT_EQ(says(R"(, "exclude_modules": 5)"),
             "exclude_modules must be a string or an array of strings, is 5");
-  folder.write("b.json", R"({"peft_type": "IA3"})");
+  folder.write("b.json", R"({"peft_type": "VBLORA"})");
   EXPECT_EQ(error_of([&] { read_adapter_config(folder / "b.json", Exit::input); }),
-            "3 " + folder / "b.json: peft_type must be LORA, MISS, HIRA, SHIRA or OFT, is \"IA3\"");
+            "3 " + folder / "b.json: peft_type must be LORA, MISS, HIRA, SHIRA or OFT, is \"VBLORA\"");
+}
+
+// Kinds that are folded into weights are read only where they can be.
+TEST_F(PeftConfigTest, KindsThatAreNotTrainedAreReadWhereTheyAreFolded) {
+  EXPECT_FALSE(is_folded(folder / "nothing"));
+  folder.write("adapter_config.json", R"({"peft_type": "LORA", "target_modules": ["q_proj"]})");
+  EXPECT_FALSE(is_folded(folder.path()));
+  const std::string file = folder.write(
+      "adapter_config.json",
+      R"({"peft_type": "LOHA", "target_modules": ["q_proj"], "r": 3, "alpha": 5, "use_effective_conv2d": true,
+          "rank_pattern": {"q": 2}, "another": 1})");
+  EXPECT_TRUE(is_folded(folder.path()));
+  EXPECT_EQ(
+      error_of([&] { read_adapter_config(file, Exit::config); }),
+      "2 " + file +
+          ": peft_type: ft reads adapters of LoHa to generate, evaluate and merge, and for nothing else; "
+          "make a model of it with ft merge, and use that");
+  const AdapterConfig read = read_adapter_config(file, Exit::input, KindsRead::all);
+  EXPECT_EQ(read.lora.r, 3);
+  EXPECT_EQ(read.lora.lora_alpha, 5);
+  EXPECT_EQ(read.lora.rank_pattern, (Pattern<std::int64_t>{{"q", 2}}));
+  ASSERT_EQ(read.warnings.size(), 1u);
+  EXPECT_TRUE(read.warnings[0].starts_with(file + ": another is not a setting of LoHa")) << read.warnings[0];
 }
 
 TEST_F(PeftConfigTest, WarnsAboutUnknownKeysThatAreSet) {

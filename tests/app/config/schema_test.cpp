@@ -116,10 +116,19 @@ const std::set<std::string> kOurs{"device",
                                   "lora.block_share",
                                   "lora.num_cayley_neumann_terms"};
 // Sections that ft has in addition, with DeepSpeed's names.
-constexpr std::array kOurSections{"training.loss_scaling",  "logging.tensorboard",   "logging.csv_monitor",
-                                  "logging.flops_profiler", "logging.comms_logger",  "data_efficiency",
-                                  "model.sparse_attention", "training.param_groups", "lora.eva_config",
-                                  "logging.wandb",          "logging.mlflow",        "objective"};
+constexpr std::array kOurSections{"training.loss_scaling",
+                                  "logging.tensorboard",
+                                  "logging.csv_monitor",
+                                  "logging.flops_profiler",
+                                  "logging.comms_logger",
+                                  "data_efficiency",
+                                  "model.sparse_attention",
+                                  "training.param_groups",
+                                  "lora.eva_config",
+                                  "lora.lora_ga_config",
+                                  "logging.wandb",
+                                  "logging.mlflow",
+                                  "objective"};
 
 // Settings whose default in the schema is not available yet.
 const std::set<std::string> kNotYet{"training.tf32"};

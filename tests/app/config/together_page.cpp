@@ -109,6 +109,7 @@ Group methods() {
            {"OLoRA", start + "olora"},
            {"LoftQ", four + " " + start + "loftq"},
            {"EVA", start + "eva"},
+           {"LoRA-GA", start + "lora_ga"},
            {"full", "finetuning_type=full"}}};
 }
 
