@@ -9,6 +9,7 @@
 #include "app/assembly/built_objective.h"
 #include "app/rollouts/respondent.h"
 #include "app/rollouts/rollouts_file.h"
+#include "engine/train/objectives/rollout_correction.h"
 #include "engine/train/objectives/valuation.h"
 
 namespace ft {
@@ -50,6 +51,10 @@ class Online final : public Objective {
  private:
   void put(GeneratedAnswers&, std::int64_t generation, const RewardedAnswers&,
            const std::vector<Trajectory>&);
+  bool corrects() const { return p_.config.correction() != RolloutCorrection::none; }
+  // Returns log-probabilities of the trained answers under the policy and under the program that generated
+  // them.
+  std::vector<SampledLogps> sampled(const RewardedAnswers&, const std::vector<Trajectory>&) const;
   std::vector<Trajectory> scored(const Pass&, GeneratedAnswers&, std::int64_t generation,
                                  const RewardedAnswers&, bool logps);
   void measure(const GeneratedAnswers&, const RewardedAnswers&, const std::vector<Trajectory>&);

@@ -1,0 +1,50 @@
+// Answers of a run that a server generates (objective.rollout_server). Rank 0 asks it, and all ranks get the
+// answers. A run that trains hands its adapter over before a generation, at most every
+// objective.rollout_sync_steps steps, and before each evaluation, under a new name each time, because servers
+// keep what they computed by name. An evaluation alone hands over the adapter that it evaluates.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "app/assembly/built_model.h"
+#include "app/rollouts/rollout_server.h"
+#include "engine/generate/decoding.h"
+#include "engine/train/checkpoint.h"
+#include "engine/train/objectives/objective.h"
+
+namespace ft {
+
+// The folder in the run's folder with the adapter for the server.
+inline constexpr const char* kRolloutAdapter = "rollout_adapter";
+
+class RemoteAnswers {
+ public:
+  // Throws UserError (config) if the file of the key cannot be read.
+  RemoteAnswers(const RunConfig&, const BuiltModel&, std::vector<std::int32_t> end_tokens);
+
+  // Returns the answers to the prompts, of which `group` neighbours are the same, on all ranks. step: the
+  // step that trains on them; empty: an evaluation. Throws StepRefused on all ranks if the server fails.
+  SampledAnswers give(const Pass&, std::span<const Prompt>, std::int64_t group,
+                      std::optional<std::int64_t> step);
+
+ private:
+  void hand_over(const Pass&, std::optional<std::int64_t> step);
+  std::string write(const Pass&);
+  void meet();
+  std::string name_of_run() const;
+  std::int64_t round_of(std::int64_t step) const;
+
+  const RunConfig& config_;
+  const BuiltModel& built_;
+  RolloutServer server_;
+  std::unique_ptr<ModelFiles> files_;  // null: the run does not train
+  std::string model_;                  // the name to ask for; on rank 0
+  std::string held_;                   // the adapter that the server has; on rank 0, empty: none
+  std::int64_t round_ = -1;            // of the last hand-over: see round_of(); -1: none, or an evaluation's
+};
+
+}  // namespace ft
