@@ -12,7 +12,7 @@ namespace ft::lora {
 namespace {
 
 // Reads a parameter's tensor, times `scale`, as floats.
-std::vector<float> values_of(const AdapterFolder& folder, const Parameter& p, float scale) {
+std::vector<float> scaled_values(const AdapterFolder& folder, const Parameter& p, float scale) {
   std::vector<float> all(static_cast<std::size_t>(p.shape.numel()));
   folder.read(p, {reinterpret_cast<std::byte*>(all.data()), DType::f32, p.shape}, 0);
   for (float& x : all) x *= scale;
@@ -20,7 +20,7 @@ std::vector<float> values_of(const AdapterFolder& folder, const Parameter& p, fl
 }
 
 template <class T>
-void store(std::vector<std::byte>& to, std::size_t at, float value) {
+void store_as(std::vector<std::byte>& to, std::size_t at, float value) {
   T narrow;
   from_float(narrow, value);
   std::memcpy(to.data() + at * sizeof(T), &narrow, sizeof(T));
@@ -33,9 +33,9 @@ std::vector<std::byte> padded(const Parameter& p, const std::vector<float>& valu
     const auto n = static_cast<std::size_t>(columns);
     const std::size_t at = i / n * static_cast<std::size_t>(p.shape[1]) + i % n;
     if (p.dtype == DType::bf16)
-      store<bf16>(all, at, values[i]);
+      store_as<bf16>(all, at, values[i]);
     else if (p.dtype == DType::f16)
-      store<f16>(all, at, values[i]);
+      store_as<f16>(all, at, values[i]);
     else
       std::memcpy(all.data() + at * sizeof(float), &values[i], sizeof(float));
   }
@@ -43,7 +43,7 @@ std::vector<std::byte> padded(const Parameter& p, const std::vector<float>& valu
 }
 
 // Returns the Linear's name: that of its A without PEFT's prefix and without .lora_A.weight.
-std::string module_of(const std::string& a) {
+std::string adapted_by(const std::string& a) {
   const std::string_view prefix = kPeftPrefix, suffix = ".lora_A.weight";
   require(a.starts_with(prefix) && a.ends_with(suffix), "the name of an A");
   return a.substr(prefix.size(), a.size() - prefix.size() - suffix.size());
@@ -66,7 +66,7 @@ SlotValues AdapterChoice::read_slot(const std::string& path) const {
   for (const OfSlot& own : of_slots_.at(0)) {
     Form& form = forms.emplace_back();
     if (folder.shape_of({.name = own.name_a}).empty()) continue;
-    const std::string module = module_of(own.name_a);
+    const std::string module = adapted_by(own.name_a);
     form.rank = pattern_value(c.rank_pattern, module, "rank_pattern", Exit::input).value_or(c.r);
     if (form.rank < 1 || form.rank > slots_.rank)
       throw UserError(Exit::input,
@@ -86,8 +86,8 @@ SlotValues AdapterChoice::read_slot(const std::string& path) const {
     const OfSlot& own = of_slots_[0][i];
     const Form& f = forms[i];
     all.of.push_back(
-        padded(*own.a, f.a ? values_of(folder, *f.a, 1) : std::vector<float>{}, own.a->shape[1]));
-    all.of.push_back(padded(*own.b, f.b ? values_of(folder, *f.b, f.scale) : std::vector<float>{},
+        padded(*own.a, f.a ? scaled_values(folder, *f.a, 1) : std::vector<float>{}, own.a->shape[1]));
+    all.of.push_back(padded(*own.b, f.b ? scaled_values(folder, *f.b, f.scale) : std::vector<float>{},
                             std::max<std::int64_t>(1, f.rank)));
   }
   return all;

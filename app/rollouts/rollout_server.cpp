@@ -130,8 +130,8 @@ void add_choice(const Json& choice, const AskedPrompt& p, std::span<const std::i
 
 // Runs work(i) for 0 <= i < n in several threads, each with a client. After an error no more work begins, and
 // the first error is thrown.
-void at_once(std::size_t n,
-             const std::function<void(std::size_t i, const std::function<bool()>& stop)>& work) {
+void in_threads(std::size_t n,
+                const std::function<void(std::size_t i, const std::function<bool()>& stop)>& work) {
   std::atomic<std::size_t> next{0};
   std::atomic<bool> failed{false};
   std::exception_ptr first;
@@ -254,7 +254,7 @@ SampledAnswers RolloutServer::ask(ServerClient& client, const std::string& model
 SampledAnswers RolloutServer::answers(const std::string& model, std::span<const AskedPrompt> prompts) const {
   const auto until = deadline();
   std::vector<SampledAnswers> each(prompts.size());
-  at_once(prompts.size(), [&](std::size_t i, const std::function<bool()>& stop) {
+  in_threads(prompts.size(), [&](std::size_t i, const std::function<bool()>& stop) {
     ServerClient client(rules_.access, until, stop);
     each[i] = ask(client, model, prompts[i]);
   });

@@ -1,5 +1,5 @@
-// Requests to a server with OpenAI's API, with further attempts until a deadline. A trouble that may pass is a
-// broken connection, or a status that asks to come again; the waits between attempts double.
+// Requests to a server with OpenAI's API, with further attempts until a deadline. A trouble that may pass is
+// a broken connection, or a status that asks to come again; the waits between attempts double.
 #pragma once
 #include <chrono>
 #include <cstdint>

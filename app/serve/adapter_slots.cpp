@@ -9,8 +9,8 @@
 namespace ft {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{10};
-constexpr std::chrono::seconds kPatience{10};  // for the last answers of an unloaded adapter
+constexpr std::chrono::milliseconds kWait{10};
+constexpr std::chrono::seconds kLongestWait{10};  // for the last answers of an unloaded adapter
 
 }  // namespace
 
@@ -53,12 +53,12 @@ void AdapterSlots::load(const std::string& name, const std::string& folder, bool
     voices_.remove(name);
     before->name.clear();
   }
-  for (const auto until = std::chrono::steady_clock::now() + kPatience; at < 0; at = free_slot()) {
+  for (const auto until = std::chrono::steady_clock::now() + kLongestWait; at < 0; at = free_slot()) {
     if (std::chrono::steady_clock::now() > until)
       throw ApiError(503, str("all ", slots_.size(),
                               " places for adapters are in use (--max-loras); unload one, "
                               "or wait for its answers"));
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kWait);
   }
   const VoicePtr voice = make_voice(answerer_, name, folder, first_ + at);
   if (!errands_.run([&] { adapters_.write_slot(ops_, at, values); }))

@@ -193,7 +193,7 @@ TEST(RolloutServerLife, MistakesAreNamed) {
       {{"objective.temperature=2"}, 2, "objective.temperature"},
       {{"lora.r=8"}, 3, "--max-lora-rank"},
       {{"lora.use_dora=true"}, 3, "cannot be chosen by requests"},
-      {{"objective.rollout_server_key_file=nowhere"}, 2, "nowhere"}};
+      {{"objective.rollout_server_key_file=nowhere"}, 3, "nowhere"}};
   for (const auto& [settings, exit, words] : mistakes) {
     EXPECT_EQ(w.train(settings), exit) << words << w.says();
     EXPECT_NE(w.says().find(words), std::string::npos) << w.says();
