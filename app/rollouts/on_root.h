@@ -1,4 +1,4 @@
-// Work of rank 0 before a step, such as rewards, of which all ranks hear.
+// Work that rank 0 alone does before a step, such as rewards.
 #pragma once
 #include <functional>
 

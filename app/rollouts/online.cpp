@@ -161,7 +161,25 @@ std::vector<double> Online::take_columns() {
   return sums;
 }
 
-std::vector<double> Online::state(Ctx&, Communicator&) const {
+// With answers of the next generation: the length of the other state, that state, and these answers.
+std::vector<double> Online::state(Ctx&, Communicator& comm) const {
+  std::vector<double> all = given_state();
+  if (!respondent_.looks_ahead()) return all;
+  all.insert(all.begin(), static_cast<double>(all.size()));
+  const std::vector<double> ahead = respondent_.ahead(comm);
+  all.insert(all.end(), ahead.begin(), ahead.end());
+  return all;
+}
+
+void Online::set_state(const std::vector<double>& state) {
+  if (state.empty() || !respondent_.looks_ahead()) return set_given_state(state);
+  const std::span<const double> rest = std::span(state).subspan(1);
+  const auto own = static_cast<std::size_t>(std::clamp(state[0], 0.0, static_cast<double>(rest.size())));
+  set_given_state(rest.first(own));
+  respondent_.set_ahead(rest.subspan(own));
+}
+
+std::vector<double> Online::given_state() const {
   if (p_.answers->used(next_) == 0) return {};
   std::vector<double> all{static_cast<double>(p_.answers->generation())};
   for (const GeneratedAnswer& a : p_.answers->given()) {
@@ -174,7 +192,7 @@ std::vector<double> Online::state(Ctx&, Communicator&) const {
   return all;
 }
 
-void Online::set_state(const std::vector<double>& state) {
+void Online::set_given_state(std::span<const double> state) {
   if (state.empty()) return;
   std::size_t at = 0;
   const auto next = [&](double low, double high) {

@@ -119,6 +119,7 @@ void RemoteAnswers::hand_over(const Pass& pass, std::optional<std::int64_t> step
            adapter && config_.finetuning_type == FinetuningType::lora)
     folder = fs::absolute(*adapter).string();
   on_root(pass.policy.store->communicator(), [&] {
+    ahead_.settle();  // servers may not go on with answers of an adapter that is taken away
     if (model_.empty()) meet();
     if (!held_.empty()) server_.unload_adapter(std::exchange(held_, ""));
     if (folder.empty()) return;
@@ -129,23 +130,79 @@ void RemoteAnswers::hand_over(const Pass& pass, std::optional<std::int64_t> step
   round_ = round;
 }
 
+// Returns the prompts, each once.
+std::vector<AskedPrompt> RemoteAnswers::asked(std::span<const Prompt> prompts, std::int64_t group) const {
+  std::vector<AskedPrompt> all;
+  for (std::size_t i = 0; i < prompts.size(); i += static_cast<std::size_t>(group))
+    all.push_back({prompts[i].ids, group, prompts[i].max_new_tokens, seed_of(config_, prompts[i].number)});
+  return all;
+}
+
 SampledAnswers RemoteAnswers::give(const Pass& pass, std::span<const Prompt> prompts, std::int64_t group,
                                    std::optional<std::int64_t> step) {
-  hand_over(pass, step);
+  const bool known = step && ahead_.step() == *step;
+  if (!known) hand_over(pass, step);
   Communicator& comm = pass.policy.store->communicator();
   SampledAnswers all;
-  on_root(comm, [&] {
-    std::vector<AskedPrompt> asked;
-    for (std::size_t i = 0; i < prompts.size(); i += static_cast<std::size_t>(group))
-      asked.push_back(
-          {prompts[i].ids, group, prompts[i].max_new_tokens, seed_of(config_, prompts[i].number)});
-    all = server_.answers(held_.empty() ? model_ : held_, asked);
-  });
+  on_root(comm, [&] { all = known ? ahead_.take() : server_.answers(asked_of(), asked(prompts, group)); });
+  if (known && comm.rank() != 0) ahead_.take();
   all.tokens.resize(prompts.size());
   all.logps.resize(prompts.size());
   share(comm, all.tokens);
   share(comm, all.logps);
   return all;
+}
+
+void RemoteAnswers::ask_ahead(const Pass& pass, std::vector<Prompt> prompts, std::int64_t group,
+                              std::int64_t now, std::int64_t next) {
+  hand_over(pass, now);
+  if (pass.policy.store->communicator().rank() != 0) return ahead_.begin(next, {});
+  ahead_.begin(next,
+               [this, group, of = asked_of(), own = std::move(prompts)](const std::function<bool()>& stop) {
+                 return server_.answers(of, asked(own, group), stop);
+               });
+}
+
+std::vector<double> RemoteAnswers::state(Communicator& comm) {
+  if (ahead_.step() < 0) return {};
+  ahead_.settle();
+  SampledAnswers all = ahead_.answers();
+  std::vector<std::vector<std::uint64_t>> count{{ahead_.failed() ? 0 : all.tokens.size()}};
+  share(comm, count);
+  all.tokens.resize(count[0][0]);
+  all.logps.resize(count[0][0]);
+  share(comm, all.tokens);
+  share(comm, all.logps);
+  if (all.tokens.empty()) return {};
+  std::vector<double> numbers{static_cast<double>(ahead_.step())};
+  for (std::size_t i = 0; i < all.tokens.size(); ++i) {
+    numbers.push_back(static_cast<double>(all.tokens[i].size()));
+    numbers.insert(numbers.end(), all.tokens[i].begin(), all.tokens[i].end());
+    numbers.insert(numbers.end(), all.logps[i].begin(), all.logps[i].end());
+  }
+  return numbers;
+}
+
+void RemoteAnswers::set_state(std::span<const double> numbers) {
+  if (numbers.empty()) return;
+  std::size_t at = 0;
+  const auto next = [&](double low, double high) {
+    if (at == numbers.size() || !(low <= numbers[at] && numbers[at] <= high))
+      throw UserError(Exit::checkpoint, "the checkpoint's answers of a server are not those of this run");
+    return numbers[at++];
+  };
+  const auto step = static_cast<std::int64_t>(next(0, 9e15));
+  const auto last_id = static_cast<double>(built_.model().vocab_size() - 1),
+             longest = static_cast<double>(config_.objective.answer_length());
+  SampledAnswers all;
+  while (at < numbers.size()) {
+    const auto count = static_cast<std::size_t>(next(1, longest));
+    auto& tokens = all.tokens.emplace_back();
+    auto& logps = all.logps.emplace_back();
+    for (std::size_t t = 0; t < count; ++t) tokens.push_back(static_cast<std::int32_t>(next(0, last_id)));
+    for (std::size_t t = 0; t < count; ++t) logps.push_back(next(-1e30, 1));
+  }
+  ahead_.put(step, std::move(all));
 }
 
 }  // namespace ft

@@ -46,25 +46,33 @@ RewardedAnswers Respondent::give(const Pass& pass, const GeneratedAnswers& answe
   return given;
 }
 
-void Respondent::generate(const Pass& pass, const GeneratedAnswers& answers, std::int64_t generation,
-                          RewardedAnswers& given) {
+std::vector<Prompt> Respondent::prompts(const GeneratedAnswers& answers, std::int64_t generation) {
   const std::vector<std::int64_t> places = answers.places(generation);
   const auto first = static_cast<std::uint64_t>(answers.number(generation, 0));
-  std::vector<Prompt> prompts;
+  std::vector<Prompt> all;
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto ids = answers.prompts()[places[i]].input_ids;
-    prompts.push_back(
+    all.push_back(
         {.ids = {ids.begin(), ids.end()}, .max_new_tokens = answers.options().longest, .number = first + i});
   }
+  return all;
+}
+
+void Respondent::generate(const Pass& pass, const GeneratedAnswers& answers, std::int64_t generation,
+                          RewardedAnswers& given) {
+  const std::vector<Prompt> own = prompts(answers, generation);
   if (!p_.remote) {
-    given.tokens = answers_to(prompts, pass.context, pass.policy, sampling_, begun_);
+    given.tokens = answers_to(own, pass.context, pass.policy, sampling_, begun_);
     return;
   }
-  std::optional<std::int64_t> step;
-  if (!answers.options().whole) step = generation * answers.steps();
-  SampledAnswers sampled = p_.remote->give(pass, prompts, answers.options().group, step);
+  const GeneratedOptions& options = answers.options();
+  const std::int64_t steps = answers.steps(), now = generation * steps;
+  SampledAnswers sampled =
+      p_.remote->give(pass, own, options.group, options.whole ? std::nullopt : std::optional(now));
   given.tokens = std::move(sampled.tokens);
   given.logps = std::move(sampled.logps);
+  if (looks_ahead() && !options.whole)
+    p_.remote->ask_ahead(pass, prompts(answers, generation + 1), options.group, now, now + steps);
 }
 
 bool Respondent::ended(const std::vector<std::int32_t>& answer) const { return sampling_.ended(answer); }

@@ -1,5 +1,5 @@
-// Generates a policy's answers to prompts and has them rewarded. Each rank generates a part of the answers,
-// or a server all of them; rank 0 computes the rewards, and all ranks get all answers and rewards. A token that
+// Generates a policy's answers to prompts and has them rewarded. Each rank generates a part of the
+// answers, or a server all of them. Rank 0 computes the rewards, and all ranks get all answers and rewards. A token that
 // the run chooses depends on the seed, the answer's number and the token's place in it, but not on the number
 // of ranks, the stage or the number of answers at once.
 #pragma once
@@ -58,10 +58,15 @@ class Respondent {
   void log_to(const std::string& folder, Report& warned);
   using Progress = BegunAnswers;
   void tell(Progress begun) { begun_ = std::move(begun); }
+  // Return and set the answers of the next generation that a server was asked for: see RemoteAnswers.
+  bool looks_ahead() const { return p_.remote && p_.config.objective.looks_ahead(); }
+  std::vector<double> ahead(Communicator& comm) const { return p_.remote->state(comm); }
+  void set_ahead(std::span<const double> state) { p_.remote->set_state(state); }
 
  private:
   using Tokens = std::vector<std::vector<std::int32_t>>;
   void generate(const Pass&, const GeneratedAnswers&, std::int64_t generation, RewardedAnswers&);
+  static std::vector<Prompt> prompts(const GeneratedAnswers&, std::int64_t generation);
   void reward(const Pass&, const GeneratedAnswers&, std::int64_t generation, RewardedAnswers&);
   std::vector<double> judge(Communicator&, const GeneratedAnswers&, std::int64_t generation, const Tokens&);
   std::vector<double> score(const Pass&, const GeneratedAnswers&, std::int64_t generation, const Tokens&);

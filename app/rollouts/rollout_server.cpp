@@ -129,18 +129,17 @@ void add_choice(const Json& choice, const AskedPrompt& p, std::span<const std::i
 }
 
 // Runs work(i) for 0 <= i < n in several threads, each with a client. After an error no more work begins, and
-// the first error is thrown.
-void in_threads(std::size_t n,
+// the first error is thrown. `stop` ends the work that runs, too.
+void in_threads(std::size_t n, const std::function<bool()>& stop,
                 const std::function<void(std::size_t i, const std::function<bool()>& stop)>& work) {
   std::atomic<std::size_t> next{0};
   std::atomic<bool> failed{false};
   std::exception_ptr first;
   std::mutex mutex;
+  const std::function<bool()> over = [&] { return failed || (stop && stop()); };
   const auto run = [&] {
     for (std::size_t i = 0; !failed && (i = next++) < n;) try {
-        work(i, [&failed] { return failed.load(); });
-      } catch (const ServerClient::Cancelled&) {
-        return;
+        work(i, over);
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!failed) first = std::current_exception();
@@ -251,11 +250,12 @@ SampledAnswers RolloutServer::ask(ServerClient& client, const std::string& model
   }
 }
 
-SampledAnswers RolloutServer::answers(const std::string& model, std::span<const AskedPrompt> prompts) const {
+SampledAnswers RolloutServer::answers(const std::string& model, std::span<const AskedPrompt> prompts,
+                                      const std::function<bool()>& stop) const {
   const auto until = deadline();
   std::vector<SampledAnswers> each(prompts.size());
-  in_threads(prompts.size(), [&](std::size_t i, const std::function<bool()>& stop) {
-    ServerClient client(rules_.access, until, stop);
+  in_threads(prompts.size(), stop, [&](std::size_t i, const std::function<bool()>& over) {
+    ServerClient client(rules_.access, until, over);
     each[i] = ask(client, model, prompts[i]);
   });
   SampledAnswers all;

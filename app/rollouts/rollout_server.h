@@ -3,6 +3,7 @@
 // by vLLM's /v1/load_lora_adapter and /v1/unload_lora_adapter. Replies are not trusted.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,8 +37,7 @@ class RolloutServer {
   };
   explicit RolloutServer(Rules rules) : rules_(std::move(rules)) {}
 
-  // All functions throw UserError, as ServerClient does, and (input) for a reply that is not what was asked
-  // for.
+  // All functions throw UserError: as ServerClient does, and (input) for a wrong reply.
 
   // Returns the names of the models and adapters that the server lists, at least one.
   std::vector<std::string> models() const;
@@ -45,8 +45,10 @@ class RolloutServer {
   void load_adapter(const std::string& name, const std::string& folder) const;
   // Does nothing if the server has no adapter of this name.
   void unload_adapter(const std::string& name) const;
-  // Returns the answers of a model, prompt after prompt. Asks for many prompts at once.
-  SampledAnswers answers(const std::string& model, std::span<const AskedPrompt>) const;
+  // Returns the answers of a model, prompt after prompt. Asks for many prompts at once. stop: asked often;
+  // true ends it with ServerClient::Cancelled.
+  SampledAnswers answers(const std::string& model, std::span<const AskedPrompt>,
+                         const std::function<bool()>& stop = {}) const;
 
  private:
   ServerClient::Clock::time_point deadline() const;

@@ -86,6 +86,7 @@ void check_rollout_server(const ObjectiveConfig& c, const Refuse& refuse, bool b
       {c.rollout_server_key_file.has_value(), "rollout_server_key_file"},
       {c.rollout_server_timeout.has_value(), "rollout_server_timeout"},
       {c.rollout_sync_steps.has_value(), "rollout_sync_steps"},
+      {c.rollout_lookahead.has_value(), "rollout_lookahead"},
       {c.rollout_correction.has_value(), "rollout_correction"},
       {c.rollout_correction_max.has_value(), "rollout_correction_max"},
       {c.rollout_correction_min.has_value(), "rollout_correction_min"}};
@@ -102,6 +103,10 @@ void check_rollout_server(const ObjectiveConfig& c, const Refuse& refuse, bool b
     refuse(str("objective.rollout_server: begins with http:// or https://, is ", printable(url)));
   const RolloutCorrection correction = c.correction();
   if (correction == RolloutCorrection::none) {
+    if (c.looks_ahead())
+      refuse(
+          "objective.rollout_lookahead: answers of older weights need importance weights; set another "
+          "objective.rollout_correction than none");
     if (c.rollout_correction_max || c.rollout_correction_min)
       refuse(str("objective.", c.rollout_correction_max ? "rollout_correction_max" : "rollout_correction_min",
                  ": has no effect with objective.rollout_correction=none"));

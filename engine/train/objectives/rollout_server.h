@@ -31,6 +31,7 @@ struct RolloutServerSettings {
   std::optional<std::string> rollout_server, rollout_server_model, rollout_server_key_file;
   std::optional<double> rollout_server_timeout;
   std::optional<std::int64_t> rollout_sync_steps;
+  std::optional<bool> rollout_lookahead;
   std::optional<RolloutCorrection> rollout_correction;
   std::optional<double> rollout_correction_max, rollout_correction_min;
 
@@ -39,6 +40,8 @@ struct RolloutServerSettings {
     return rollout_server ? rollout_correction.value_or(RolloutCorrection::sequence_mask)
                           : RolloutCorrection::none;
   }
+  // Returns true if answers are asked for while the generation before them is trained on.
+  bool looks_ahead() const { return rollout_lookahead.value_or(false); }
   double server_timeout() const { return rollout_server_timeout.value_or(240); }
 
   void fields(auto& f) {
@@ -62,6 +65,9 @@ struct RolloutServerSettings {
       "grpo, rloo, reinforce++, rollout_server: steps after which the server gets the adapter anew; null: "
       "1.",
       at_least(1));
+    f("rollout_lookahead", rollout_lookahead,
+      "grpo, rloo, reinforce++, rollout_server: ask for the answers of the next generation while this one "
+      "is trained on, so that they are one generation old; null: false.");
     f("rollout_correction", rollout_correction,
       "grpo, rloo, reinforce++, rollout_server: importance weights for the difference between the server's "
       "probabilities and the run's: of answers or tokens, which are left out (mask) or cut (truncate) "

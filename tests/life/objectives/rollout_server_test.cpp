@@ -130,6 +130,40 @@ TEST(RolloutServerLife, HandsTheAdapterOverEverySoManySteps) {
   EXPECT_TRUE(fs::exists(w / "s10.2/rollout_adapter/adapter_model.safetensors"));
 }
 
+// With lookahead the second generation is answered by the adapter of the first, as if it were handed over
+// every second step, and a resumed run has the same bits.
+TEST(RolloutServerLife, AnswersOneGenerationAhead) {
+  const AnswerServer server;
+  const Json greedy = {{"type", "reinforce++"},
+                       {"num_generations", nullptr},
+                       {"beta", 0},
+                       {"top_k", 1},
+                       {"rollout_correction", "sequence_truncate"}};
+  const OnlinePlace w(answered_by(server, greedy), kDemo);
+  const auto trained = [&](const std::string& out, const std::string& setting) {
+    EXPECT_EQ(w.train({"training.num_train_epochs=4", "training.output_dir=" + out, setting,
+                       "training.learning_rate=0.2"}),
+              0)
+        << w.says();
+    return w.rollouts(out);
+  };
+  const auto ahead = trained("ahead", "objective.rollout_lookahead=true"),
+             seldom = trained("seldom", "objective.rollout_sync_steps=2");
+  ASSERT_EQ(ahead.size(), seldom.size());
+  std::size_t compared = 0;
+  for (std::size_t i = 0; i < ahead.size(); ++i)
+    if (ahead[i]["step"] <= 2) {
+      EXPECT_EQ(ahead[i]["completion_ids"], seldom[i]["completion_ids"]) << i;
+      ++compared;
+    }
+  EXPECT_EQ(compared, 24u);
+  for (const Json& objective : {Json::object(), kLong}) {
+    Json looking = answered_by(server, objective);
+    looking["rollout_lookahead"] = true;
+    expect_same_after_resuming(OnlinePlace(looking, kDemo), {"training.num_train_epochs=2"});
+  }
+}
+
 TEST(RolloutServerLife, EvaluationsAskTheServerToo) {
   const AnswerServer server;
   const OnlinePlace w(answered_by(server), kDemo);

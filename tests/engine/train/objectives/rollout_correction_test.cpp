@@ -152,6 +152,8 @@ TEST(RolloutCorrection, SettingsWithoutEffectAreRefused) {
   expect_named(refused([](C& c) { c.temperature = 1.5; }), "objective.temperature");
   expect_named(refused([](C& c) { c.rollout_correction = none, c.rollout_correction_max = 2; }),
                "objective.rollout_correction_max: has no effect with");
+  expect_named(refused([](C& c) { c.rollout_correction = none, c.rollout_lookahead = true; }),
+               "need importance weights");
   expect_named(refused([](C& c) { c.rollout_correction_min = 4; }),
                "is above objective.rollout_correction_max");
   expect_named(refused([](C& c) { c.rollout_correction = token_mask; }, kRloo), "compares complete answers");
