@@ -90,7 +90,7 @@ AdapterChoice::AdapterChoice(Model& model, const std::vector<Named>& all, DType 
   chosen_.clear();
 }
 
-// Moves the adapter that a Linear has just got to the others of this Linear, under names of its own.
+// Takes the adapter that a Linear has just got, and gives its parameters new names.
 void AdapterChoice::take(Linear& l, std::int32_t number, const std::string& name,
                          const AdapterFolder* folder) {
   std::unique_ptr<LinearAdapter> own(&dynamic_cast<LinearAdapter&>(*l.adapter.release()));

@@ -42,7 +42,7 @@ std::vector<std::byte> padded(const Parameter& p, const std::vector<float>& valu
   return all;
 }
 
-// Returns the Linear's name: that of its A without PEFT's prefix and without .lora_A.weight.
+// Returns a Linear's name from the name of its A.
 std::string adapted_by(const std::string& a) {
   const std::string_view prefix = kPeftPrefix, suffix = ".lora_A.weight";
   require(a.starts_with(prefix) && a.ends_with(suffix), "the name of an A");

@@ -1,7 +1,7 @@
-// Generates a policy's answers to prompts and has them rewarded. Each rank generates a part of the
-// answers, or a server all of them. Rank 0 computes the rewards, and all ranks get all answers and rewards. A token that
-// the run chooses depends on the seed, the answer's number and the token's place in it, but not on the number
-// of ranks, the stage or the number of answers at once.
+// Generates a policy's answers to prompts and has them rewarded. Each rank generates a part of the answers,
+// or a server all of them; all ranks get all. Rank 0 computes the rewards. A token that the run chooses
+// depends on the seed, the answer's number and the token's place in it, but not on the number of ranks, the
+// stage or the number of answers at once.
 #pragma once
 #include <chrono>
 #include <functional>

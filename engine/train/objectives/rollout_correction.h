@@ -14,8 +14,7 @@
 
 namespace ft {
 
-// A generated answer's log-probabilities by token: the policy's, and those of the program that chose the
-// tokens.
+// Log-probabilities of a generated answer's tokens, under the policy and under the program that chose them.
 struct SampledLogps {
   std::span<const double> policy, sampled;
 };

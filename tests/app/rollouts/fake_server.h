@@ -48,7 +48,7 @@ class FakeConnection {
 
 class FakeServer {
  public:
-  // Called for each connection, in a thread of its own. number: 0, 1, ... in the order of arrival.
+  // Runs for each connection in a new thread. number: 0, 1, ... in the order of arrival.
   using Handler = std::function<void(const FakeConnection&, int number)>;
 
   explicit FakeServer(Handler handler) : handler_(std::move(handler)) {

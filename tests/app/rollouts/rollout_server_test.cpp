@@ -234,7 +234,6 @@ TEST(RolloutServer, NobodyThereIsNamed) {
   EXPECT_NE(text.find("is the server running?"), std::string::npos) << text;
 }
 
-// One wrong reply among many ends all questions.
 TEST(RolloutServer, OneFaultEndsAllQuestions) {
   const FakeServer fake([](const FakeConnection& c, int number) {
     if (number == 5) return c.reply(200, "oops");

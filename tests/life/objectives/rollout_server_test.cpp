@@ -99,7 +99,7 @@ TEST(RolloutServerLife, ThePlanHasNoDecoding) {
   EXPECT_LE(planned(w)["activations"].get<double>(), planned(own)["activations"].get<double>());
 }
 
-// The server's adapter is that of the step, or of the last step at which it was handed over.
+// Answers are those of the adapter that was handed over last.
 TEST(RolloutServerLife, HandsTheAdapterOverEverySoManySteps) {
   const AnswerServer server;
   const Json greedy = {{"type", "reinforce++"},
