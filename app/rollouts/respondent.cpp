@@ -7,7 +7,6 @@
 #include "app/rollouts/on_root.h"
 #include "app/rollouts/sampling.h"
 #include "data/preference/batch.h"
-#include "engine/ranks/together.h"
 #include "engine/train/objectives/rollouts.h"
 
 namespace ft {
