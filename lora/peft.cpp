@@ -125,6 +125,25 @@ void AdapterFolder::expect_shape(const StoredTensor& t, const std::vector<std::i
                                ", not a float type that ft reads"));
 }
 
+std::vector<std::int64_t> AdapterFolder::shape_of(const Parameter& p) const {
+  const StoredTensor* t = find(p);
+  return t ? t->shape : std::vector<std::int64_t>{};
+}
+
+void AdapterFolder::expect_only(const std::vector<const Parameter*>& all) const {
+  std::vector<const StoredTensor*> used;
+  for (const Parameter* p : all) {
+    const StoredTensor* t = find(*p);
+    if (!t) throw UserError(exit_, str(weights_->path(), ": ", p->name, " is missing"));
+    expect_shape(*t, dims_of(*p));
+    used.push_back(t);
+  }
+  for (const StoredTensor& t : weights_->tensors())
+    if (std::ranges::find(used, &t) == used.end())
+      throw UserError(exit_, str(weights_->path(), ": ", printable(t.name),
+                                 " is not of LoRA on a linear inside the model's blocks"));
+}
+
 std::int64_t AdapterFolder::rows_of(const std::string& embedding, const std::string& head) const {
   std::int64_t rows = 0;
   for (const std::string& table : {embedding, head})

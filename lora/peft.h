@@ -34,6 +34,10 @@ class AdapterFolder {
   // other tensors except weights with adapters and the matrices of embedding and head (`tables`). These
   // tensors replace the model's, as in PEFT.
   void expect(const Attached&, const std::vector<const Parameter*>& tables) const;
+  // Returns the shape of a parameter's tensor; empty: the file has none.
+  std::vector<std::int64_t> shape_of(const Parameter&) const;
+  // Throws UserError (`exit`) unless the file holds exactly these parameters' tensors, in their shapes.
+  void expect_only(const std::vector<const Parameter*>&) const;
   // Returns true if it holds matrices of single experts, as adapters of transformers 4 do.
   bool has_single_experts() const;
   // Returns the rows of its tables of the embedding or the head; 0: it has neither.

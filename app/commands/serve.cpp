@@ -18,6 +18,15 @@ Use serve_options(CLI::App& app) {
       ->type_name("NAME=DIR");
   app.add_option("--name", args->name, "The model's name in requests, if not that of its folder.")
       ->type_name("NAME");
+  app.add_option("--max-loras", args->max_loras,
+                 "Adapters that requests may load, from any folder that this process can read.")
+      ->check(CLI::Range(0, 64))
+      ->type_name("N")
+      ->capture_default_str();
+  app.add_option("--max-lora-rank", args->max_lora_rank,
+                 "With --max-loras: largest rank of such an adapter. [16]")
+      ->check(CLI::Range(1, 4096))
+      ->type_name("R");
   add_server_options(app, {args->host, args->port, args->allowed_origins, args->key_file, args->https});
   app.add_option("--max-waiting", args->max_waiting, "Requests that may wait; further ones are refused.")
       ->check(CLI::Range(1, 10000))

@@ -102,6 +102,8 @@ void check_generating(const RunConfig& c, const std::function<void(const std::st
 void check_sampling(const RunConfig& c, const std::function<void(const std::string&)>& refuse) {
   const Json usual = write_settings(GenerationConfig{});
   const Json given = write_settings(c.generation);
+  if (c.objective.rollout_server && c.generation.batch_size != GenerationConfig{}.batch_size)
+    refuse("generation.batch_size: has no effect with objective.rollout_server, which generates the answers");
   for (const auto& [name, value] : given.items())
     if (name != "batch_size" && value != usual[name])
       refuse(str("generation.", name,

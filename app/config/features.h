@@ -366,6 +366,14 @@ inline constexpr Feature kGenerates{
     .on = [](const RunConfig& c, int) { return c.objective.generates(); },
 };
 
+inline constexpr Feature kRolloutServer{
+    .name = "answers from a server",
+    .set =
+        "objective.reward_funcs=exact_match objective.type=grpo "
+        "objective.rollout_server=http://127.0.0.1:8000",
+    .on = [](const RunConfig& c, int) { return c.objective.rollout_server.has_value(); },
+};
+
 inline constexpr Feature kMeasuresKl{
     .name = "kto",
     .set = "objective.type=kto",

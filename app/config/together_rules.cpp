@@ -370,6 +370,8 @@ constexpr Clash kClashes[] = {
      "leave it out (objective.type {objective.type})"},
     {kPrepared, kGenerates, "data.dataset_prepared_path: prompts are tokenized each time",
      "leave it out (objective.type {objective.type})"},
+    {kRolloutServer, kFull, "objective.rollout_server: servers take adapters, not complete models",
+     "set finetuning_type=lora"},
     {kTrainsOnInputs, kCompares, "data.train_on_inputs: answers are compared, not prompts",
      "leave it out (objective.type {objective.type})"},
     {kKeepsEnd, kCompares,

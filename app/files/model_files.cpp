@@ -371,7 +371,7 @@ void require_outside(const std::string& folder, const std::string& setting,
     const fs::path in = fs::weakly_canonical(input, none), inside = in.lexically_relative(out);
     const std::string first = inside.empty() ? "" : inside.begin()->string();
     const bool within = first.starts_with("checkpoint-") || first.starts_with("replaced-run") ||
-                        first == "ema" || first == "critic" ||
+                        first == "ema" || first == "critic" || first == "rollout_adapter" ||
                         (in.parent_path() == out && fs::is_regular_file(in, none));
     if (!input.empty() && (same_place(folder, input) || within))
       throw UserError(Exit::config, str(setting, ": ", folder, " cannot be overwritten because ", input,

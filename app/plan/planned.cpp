@@ -64,7 +64,7 @@ Planned plan_built(const RunConfig& config, const BuiltModel& built, const Built
       return full_shape(sequences, config, built.made.info, length);
     };
     request.train = {full(config.training.per_device_train_batch_size)};
-    if (config.objective.generates())
+    if (config.objective.generates() && !config.objective.rollout_server)
       request.generation = {generation_shape_of(
           config, std::max<std::int64_t>(1, request.train[0].longest - config.objective.answer_length()),
           config.objective.answer_length(), answers_of_rank(config))};

@@ -78,7 +78,8 @@ PlanRequest plan_request(const RunConfig& config, const BuiltModel& b, const Bui
     r.eval = r.train;  // the policy scores its answers without gradients
     if (d.generated_eval) r.eval.push_back(d.generated_eval->largest());
     add_rewarding(r);
-    r.generation = {generation_shape_of(config, d.generated.get(), d.generated_eval.get())};
+    if (!config.objective.rollout_server)
+      r.generation = {generation_shape_of(config, d.generated.get(), d.generated_eval.get())};
     return r;
   }
   if (d.train)

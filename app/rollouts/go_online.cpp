@@ -66,6 +66,7 @@ Online* go_online(BuiltObjective& objective, const RunConfig& config, const Buil
   const std::string scorer = objective.scorer ? name_of(*o.reward_model_name_or_path) : "";
   auto tokenizer = tokenizer_of(config);
   auto ends = ends_of(built, tokenizer.get());
+  auto remote = o.rollout_server ? std::make_unique<RemoteAnswers>(config, built, ends) : nullptr;
   auto online = std::make_unique<Online>(
       OnlineParts{.config = o,
                   .learning = std::move(objective.objective),
@@ -79,7 +80,8 @@ Online* go_online(BuiltObjective& objective, const RunConfig& config, const Buil
                       .tokenizer = std::move(tokenizer),
                       .shape = generation_shape_of(config, data.generated.get(), data.generated_eval.get()),
                       .scorer = scorer,
-                      .padding = objective.scorer ? *objective.scorer->padding : -1});
+                      .padding = objective.scorer ? *objective.scorer->padding : -1,
+                      .remote = std::move(remote)});
   Online* const here = online.get();
   objective.objective = std::move(online);
   return here;

@@ -40,6 +40,8 @@ Online::Online(OnlineParts parts, RespondentParts respondent)
     : p_(std::move(parts)), respondent_(std::move(respondent)), columns_(p_.learning->columns()) {
   for (std::string& name : respondent_.columns()) columns_.push_back(std::move(name));
   for (std::string& name : p_.valuation->columns()) columns_.push_back(std::move(name));
+  if (corrects())
+    for (std::string& name : correction_columns()) columns_.push_back(std::move(name));
 }
 
 void Online::begin_step(const Pass& pass, std::int64_t step) {
@@ -55,7 +57,7 @@ void Online::begin_step(const Pass& pass, std::int64_t step) {
   const RewardedAnswers given = respondent_.give(pass, *p_.answers, generation);
   // Later steps may use the answers too. As in TRL, their ratios are relative to the policy that generated
   // the answers.
-  const bool logps = p_.valuation->needs_logps() || p_.answers->steps() > 1;
+  const bool logps = p_.valuation->needs_logps() || p_.answers->steps() > 1 || corrects();
   std::vector<Trajectory> all = scored(pass, *p_.answers, generation, given, logps);
   p_.valuation->value(all, p_.answers->options().group);
   put(*p_.answers, generation, given, all);
@@ -68,7 +70,8 @@ void Online::begin_step(const Pass& pass, std::int64_t step) {
 std::optional<double> Online::begin_evaluation(const Pass& pass) {
   root_ = pass.policy.store->communicator().rank() == 0;
   const RewardedAnswers given = respondent_.give(pass, *p_.held_out, 0);
-  std::vector<Trajectory> all = scored(pass, *p_.held_out, 0, given, p_.valuation->needs_logps());
+  std::vector<Trajectory> all =
+      scored(pass, *p_.held_out, 0, given, p_.valuation->needs_logps() || corrects());
   measure(*p_.held_out, given, all);
   if (const std::optional<double> loss = p_.valuation->loss(all)) return loss;
   p_.valuation->value(all, p_.held_out->options().group);
@@ -79,6 +82,8 @@ std::optional<double> Online::begin_evaluation(const Pass& pass) {
 void Online::put(GeneratedAnswers& answers, std::int64_t generation, const RewardedAnswers& given,
                  const std::vector<Trajectory>& worth) {
   std::vector<GeneratedAnswer> all;
+  const std::vector<SampledLogps> logps =
+      corrects() ? sampled(given, worth) : std::vector<SampledLogps>(worth.size());
   for (std::size_t i = 0; i < worth.size(); ++i) {
     const Trajectory& t = worth[i];
     const std::vector<std::int32_t>& ids = given.tokens[i];
@@ -90,6 +95,10 @@ void Online::put(GeneratedAnswers& answers, std::int64_t generation, const Rewar
     a.returns.assign(t.returns.begin(), t.returns.end());
     const bool finite = std::ranges::all_of(t.logps, [](double x) { return std::isfinite(x); });
     if (answers.steps() > 1 && finite) a.old_logps.assign(t.logps.begin(), t.logps.end());
+    if (a.trained && !logps[i].policy.empty()) {
+      const std::vector<double> weights = correction_weights(p_.config, logps[i]);
+      a.weights.assign(weights.begin(), weights.end());
+    }
   }
   answers.put(generation, std::move(all));
 }
@@ -121,10 +130,20 @@ std::vector<Trajectory> Online::scored(const Pass& pass, GeneratedAnswers& answe
   return all;
 }
 
+std::vector<SampledLogps> Online::sampled(const RewardedAnswers& given,
+                                          const std::vector<Trajectory>& all) const {
+  std::vector<SampledLogps> logps(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (!all[i].logps.empty()) logps[i] = {all[i].logps, given.logps[i]};
+  return logps;
+}
+
 void Online::measure(const GeneratedAnswers& answers, const RewardedAnswers& given,
                      const std::vector<Trajectory>& all) {
   figures_ = respondent_.figures(given);
   for (auto& [name, figure] : p_.valuation->figures(all, answers.options().group)) figures_[name] = figure;
+  if (!corrects()) return;
+  for (auto& [name, figure] : correction_figures(p_.config, sampled(given, all))) figures_[name] = figure;
 }
 
 // Returns the columns' sums and counts. A generation's figures are the same on all ranks, so only rank 0
@@ -142,20 +161,38 @@ std::vector<double> Online::take_columns() {
   return sums;
 }
 
-std::vector<double> Online::state(Ctx&, Communicator&) const {
+// With answers of the next generation: the length of the other state, that state, and these answers.
+std::vector<double> Online::state(Ctx&, Communicator& comm) const {
+  std::vector<double> all = given_state();
+  if (!respondent_.looks_ahead()) return all;
+  all.insert(all.begin(), static_cast<double>(all.size()));
+  const std::vector<double> ahead = respondent_.ahead(comm);
+  all.insert(all.end(), ahead.begin(), ahead.end());
+  return all;
+}
+
+void Online::set_state(const std::vector<double>& state) {
+  if (state.empty() || !respondent_.looks_ahead()) return set_given_state(state);
+  const std::span<const double> rest = std::span(state).subspan(1);
+  const auto own = static_cast<std::size_t>(std::clamp(state[0], 0.0, static_cast<double>(rest.size())));
+  set_given_state(rest.first(own));
+  respondent_.set_ahead(rest.subspan(own));
+}
+
+std::vector<double> Online::given_state() const {
   if (p_.answers->used(next_) == 0) return {};
   std::vector<double> all{static_cast<double>(p_.answers->generation())};
   for (const GeneratedAnswer& a : p_.answers->given()) {
     all.insert(all.end(), {static_cast<double>(a.advantage), a.trained ? 1.0 : 0.0,
                            static_cast<double>(a.ids.size()), static_cast<double>(a.old_logps.size())});
     all.insert(all.end(), a.ids.begin(), a.ids.end());
-    for (const auto* numbers : {&a.old_logps, &a.advantages, &a.values, &a.returns})
+    for (const auto* numbers : {&a.old_logps, &a.advantages, &a.values, &a.returns, &a.weights})
       all.insert(all.end(), numbers->begin(), numbers->end());
   }
   return all;
 }
 
-void Online::set_state(const std::vector<double>& state) {
+void Online::set_given_state(std::span<const double> state) {
   if (state.empty()) return;
   std::size_t at = 0;
   const auto next = [&](double low, double high) {
@@ -181,6 +218,7 @@ void Online::set_state(const std::vector<double>& state) {
     numbers(a.old_logps, old);
     for (auto* by_token : {&a.advantages, &a.values, &a.returns})
       numbers(*by_token, p_.valuation->by_token() && a.trained ? ids : 0);
+    numbers(a.weights, corrects() && a.trained ? ids : 0);
   }
   p_.answers->put(generation, std::move(given));
 }
@@ -209,6 +247,7 @@ void Online::write(std::int64_t step, std::int64_t generation, const RewardedAns
     else
       row["advantage"] = a.advantage;
     row["ended"] = respondent_.ended(a.ids);
+    if (!given.logps.empty()) row["sampling_logps"] = given.logps[i];
     file_->add(row);
   }
   file_->flush();

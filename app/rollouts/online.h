@@ -4,11 +4,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "app/assembly/built_data.h"
 #include "app/assembly/built_objective.h"
 #include "app/rollouts/respondent.h"
 #include "app/rollouts/rollouts_file.h"
+#include "engine/train/objectives/rollout_correction.h"
 #include "engine/train/objectives/valuation.h"
 
 namespace ft {
@@ -37,7 +39,7 @@ class Online final : public Objective {
   }
   std::vector<std::string> columns() const override { return columns_; }
   std::vector<double> take_columns() override;
-  // Returns the answers if the next step uses them too.
+  // Returns the answers if the next step uses them too, and those that were asked for ahead.
   std::vector<double> state(Ctx&, Communicator&) const override;
   void set_state(const std::vector<double>&) override;
 
@@ -50,6 +52,12 @@ class Online final : public Objective {
  private:
   void put(GeneratedAnswers&, std::int64_t generation, const RewardedAnswers&,
            const std::vector<Trajectory>&);
+  std::vector<double> given_state() const;
+  void set_given_state(std::span<const double>);
+  bool corrects() const { return p_.config.correction() != RolloutCorrection::none; }
+  // Returns log-probabilities of the trained answers under the policy and under the program that generated
+  // them.
+  std::vector<SampledLogps> sampled(const RewardedAnswers&, const std::vector<Trajectory>&) const;
   std::vector<Trajectory> scored(const Pass&, GeneratedAnswers&, std::int64_t generation,
                                  const RewardedAnswers&, bool logps);
   void measure(const GeneratedAnswers&, const RewardedAnswers&, const std::vector<Trajectory>&);

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "app/rollouts/on_root.h"
 #include "app/rollouts/sampling.h"
 #include "data/preference/batch.h"
-#include "engine/ranks/together.h"
 #include "engine/train/objectives/rollouts.h"
 
 namespace ft {
@@ -37,7 +37,7 @@ Respondent::Respondent(RespondentParts parts)
 RewardedAnswers Respondent::give(const Pass& pass, const GeneratedAnswers& answers, std::int64_t generation) {
   RewardedAnswers given;
   const auto start = Steady::now();
-  given.tokens = generate(pass, answers, generation);
+  generate(pass, answers, generation, given);
   generating_ += seconds_since(start);
   const auto answered = Steady::now();
   reward(pass, answers, generation, given);
@@ -45,17 +45,33 @@ RewardedAnswers Respondent::give(const Pass& pass, const GeneratedAnswers& answe
   return given;
 }
 
-Respondent::Tokens Respondent::generate(const Pass& pass, const GeneratedAnswers& answers,
-                                        std::int64_t generation) {
+std::vector<Prompt> Respondent::prompts(const GeneratedAnswers& answers, std::int64_t generation) {
   const std::vector<std::int64_t> places = answers.places(generation);
   const auto first = static_cast<std::uint64_t>(answers.number(generation, 0));
-  std::vector<Prompt> prompts;
+  std::vector<Prompt> all;
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto ids = answers.prompts()[places[i]].input_ids;
-    prompts.push_back(
+    all.push_back(
         {.ids = {ids.begin(), ids.end()}, .max_new_tokens = answers.options().longest, .number = first + i});
   }
-  return answers_to(prompts, pass.context, pass.policy, sampling_, begun_);
+  return all;
+}
+
+void Respondent::generate(const Pass& pass, const GeneratedAnswers& answers, std::int64_t generation,
+                          RewardedAnswers& given) {
+  const std::vector<Prompt> own = prompts(answers, generation);
+  if (!p_.remote) {
+    given.tokens = answers_to(own, pass.context, pass.policy, sampling_, begun_);
+    return;
+  }
+  const GeneratedOptions& options = answers.options();
+  const std::int64_t steps = answers.steps(), now = generation * steps;
+  SampledAnswers sampled =
+      p_.remote->give(pass, own, options.group, options.whole ? std::nullopt : std::optional(now));
+  given.tokens = std::move(sampled.tokens);
+  given.logps = std::move(sampled.logps);
+  if (looks_ahead() && !options.whole)
+    p_.remote->ask_ahead(pass, prompts(answers, generation + 1), options.group, now, now + steps);
 }
 
 bool Respondent::ended(const std::vector<std::int32_t>& answer) const { return sampling_.ended(answer); }
@@ -81,24 +97,16 @@ std::vector<RewardedAnswer> Respondent::as_texts(const GeneratedAnswers& answers
 std::vector<double> Respondent::judge(Communicator& comm, const GeneratedAnswers& answers,
                                       std::int64_t generation, const Tokens& given) {
   std::vector<double> numbers;
-  Json wrong;
-  if (comm.rank() == 0) try {
-      std::vector<Json> rows;
-      for (const std::int64_t place : answers.places(generation))
-        rows.push_back(answers.prompts().prompt_row(place));
-      const std::vector<RewardedAnswer> texts = as_texts(answers, generation, given, rows);
-      for (const auto& r : p_.rewards) {
-        const std::vector<double> each = r->rewards(texts);
-        numbers.insert(numbers.end(), each.begin(), each.end());
-      }
-    } catch (const UserError& e) {
-      wrong = {static_cast<int>(e.code), e.what()};
+  on_root(comm, [&] {
+    std::vector<Json> rows;
+    for (const std::int64_t place : answers.places(generation))
+      rows.push_back(answers.prompts().prompt_row(place));
+    const std::vector<RewardedAnswer> texts = as_texts(answers, generation, given, rows);
+    for (const auto& r : p_.rewards) {
+      const std::vector<double> each = r->rewards(texts);
+      numbers.insert(numbers.end(), each.begin(), each.end());
     }
-  const std::string refused = shared(comm, wrong.is_null() ? "" : json_text(wrong, -1));
-  if (!refused.empty()) {
-    wrong = Json::parse(refused);
-    throw StepRefused(static_cast<Exit>(wrong[0].get<int>()), wrong[1].get<std::string>());
-  }
+  });
   numbers.resize(p_.rewards.size() * given.size());
   comm.broadcast(std::as_writable_bytes(std::span(numbers)), 0);
   return numbers;

@@ -1,7 +1,7 @@
 // Generates a policy's answers to prompts and has them rewarded. Each rank generates a part of the answers,
-// rank 0 computes the rewards, and all ranks get all answers and rewards. A token depends on the seed, the
-// answer's number and the token's place in it, but not on the number of ranks, the stage or the number of
-// answers at once.
+// or a server all of them; all ranks get all. Rank 0 computes the rewards. A token that the run chooses
+// depends on the seed, the answer's number and the token's place in it, but not on the number of ranks, the
+// stage or the number of answers at once.
 #pragma once
 #include <chrono>
 #include <functional>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/rollouts/answers_to.h"
+#include "app/rollouts/remote_answers.h"
 #include "app/rollouts/reward.h"
 #include "data/preference/generated.h"
 #include "engine/layers/attention/kv_cache.h"
@@ -24,15 +25,17 @@ struct RespondentParts {
   std::vector<std::int32_t> end_tokens;
   std::unique_ptr<Tokenizer> tokenizer;  // null: there is none
   GenerationShape shape;
-  std::string scorer = {};    // the reward model's name; empty: none
-  std::int32_t padding = -1;  // the reward model's padding token
+  std::string scorer = {};                     // the reward model's name; empty: none
+  std::int32_t padding = -1;                   // the reward model's padding token
+  std::unique_ptr<RemoteAnswers> remote = {};  // generates the answers; null: the policy does
 };
 
 // The answers and rewards of a generation, in the order of the answers' numbers.
 struct RewardedAnswers {
   std::vector<std::vector<std::int32_t>> tokens;
-  std::vector<std::vector<double>> each;  // [reward][answer]
-  std::vector<double> sums;               // [answer]; NaN: no reward
+  std::vector<std::vector<double>> logps;  // by token, of the server that gave them; empty: there is none
+  std::vector<std::vector<double>> each;   // [reward][answer]
+  std::vector<double> sums;                // [answer]; NaN: no reward
 };
 
 class Respondent {
@@ -55,10 +58,15 @@ class Respondent {
   void log_to(const std::string& folder, Report& warned);
   using Progress = BegunAnswers;
   void tell(Progress begun) { begun_ = std::move(begun); }
+  // Return and set the answers of the next generation that a server was asked for: see RemoteAnswers.
+  bool looks_ahead() const { return p_.remote && p_.config.objective.looks_ahead(); }
+  std::vector<double> ahead(Communicator& comm) const { return p_.remote->state(comm); }
+  void set_ahead(std::span<const double> state) { p_.remote->set_state(state); }
 
  private:
   using Tokens = std::vector<std::vector<std::int32_t>>;
-  Tokens generate(const Pass&, const GeneratedAnswers&, std::int64_t generation);
+  void generate(const Pass&, const GeneratedAnswers&, std::int64_t generation, RewardedAnswers&);
+  static std::vector<Prompt> prompts(const GeneratedAnswers&, std::int64_t generation);
   void reward(const Pass&, const GeneratedAnswers&, std::int64_t generation, RewardedAnswers&);
   std::vector<double> judge(Communicator&, const GeneratedAnswers&, std::int64_t generation, const Tokens&);
   std::vector<double> score(const Pass&, const GeneratedAnswers&, std::int64_t generation, const Tokens&);

@@ -72,6 +72,11 @@ std::string Answering::whole(const std::function<bool()>& gone) {
       if (!rules_.echoes.empty()) c.text = rules_.echoes[n->index] + c.text;
       c.calls = std::move(calls.calls);
       c.logprobs = logprobs_of(g);
+      if (rules_.token_ids) {
+        const Prompt& p = questions_[n->index]->prompt;
+        c.ids = n->ids;
+        c.prompt_ids = p.source.empty() ? p.ids : p.source;
+      }
       finish = c.finish;
     }
   } catch (const ApiError&) {

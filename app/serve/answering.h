@@ -19,6 +19,7 @@ struct AnsweringRules {
   const Tokenizer* tokenizer = nullptr;
   std::vector<std::string> echoes;  // texts before each question's answers; empty: none
   bool logprobs = false, likeliest = false;
+  bool token_ids = false;
   ToolUse tools;
   bool usage_at_end = false;
   std::int64_t prompt_tokens = 0;

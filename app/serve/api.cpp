@@ -14,13 +14,15 @@ namespace ft {
 namespace {
 
 constexpr const char* kPagePath = "/";
+constexpr const char *kLoadAdapter = "/v1/load_lora_adapter", *kUnloadAdapter = "/v1/unload_lora_adapter";
 
 }  // namespace
 
-Api::Api(const Answerer& a, const std::vector<Voice>& voices, Desk& desk, Rules rules,
+Api::Api(const Answerer& a, const VoiceList& voices, AdapterSlots& slots, Desk& desk, Rules rules,
          std::function<void(const Done&)> on_done)
     : answerer_(a),
       voices_(voices),
+      slots_(slots),
       desk_(desk),
       rules_(std::move(rules)),
       on_done_(std::move(on_done)),
@@ -65,27 +67,28 @@ HttpReply Api::route(const HttpRequest& r) {
   const bool completions = chat || r.path == "/v1/completions";
   const std::string one = "/v1/models/";
   const bool models = r.path == "/v1/models", model = r.path.starts_with(one);
-  if (!completions && !models && !model && !health && !page)
+  const bool load = r.path == kLoadAdapter, change = slots_.any() && (load || r.path == kUnloadAdapter);
+  if (!completions && !models && !model && !health && !page && !change)
     throw ApiError(404, str("there is no ", printable(r.path, 100),
                             "; there are /v1/models, /v1/completions, /v1/chat/completions and /health"));
-  if (r.method != (completions ? "POST" : "GET") && (completions || r.method != "HEAD"))
-    throw ApiError(405, str(printable(r.path, 100), " is asked with ", completions ? "POST" : "GET"));
+  const bool posts = completions || change;
+  if (r.method != (posts ? "POST" : "GET") && (posts || r.method != "HEAD"))
+    throw ApiError(405, str(printable(r.path, 100), " is asked with ", posts ? "POST" : "GET"));
   if (completions) return complete(r, chat);
+  if (change) return change_adapters(r, load);
   if (page) return page_reply(r, kChatPage, kChatPage);
   if (health) {
     if (desk_.closed()) throw ApiError(503, "the server is shutting down");
     return health_reply();
   }
-  if (model) return models_reply({voice(r.path.substr(one.size())).name}, started_, true);
+  if (model) return models_reply({voice(r.path.substr(one.size()))->name}, started_, true);
   std::vector<std::string> names;
-  for (const Voice& v : voices_) names.push_back(v.name);
+  for (const VoicePtr& v : voices_.all()) names.push_back(v->name);
   return models_reply(names, started_, false);
 }
 
-const Voice& Api::voice(const std::string& name) const {
-  const auto at =
-      std::find_if(voices_.begin(), voices_.end(), [&](const Voice& v) { return v.name == name; });
-  if (at != voices_.end()) return *at;
+VoicePtr Api::voice(const std::string& name) const {
+  if (VoicePtr found = voices_.find(name)) return found;
   throw ApiError(404, str("there is no model \"", printable(name, 100), "\"; GET /v1/models lists them"),
                  "model", "model_not_found");
 }
@@ -129,8 +132,9 @@ void Api::check_ids(const std::vector<std::int32_t>& ids, const char* param) con
       throw ApiError(400, str(param, ": token ", id, "; the model's are 0 to ", vocabulary - 1), param);
 }
 
-std::shared_ptr<Question> Api::question(const Ask& ask, const Voice& v, std::vector<std::int32_t> ids,
+std::shared_ptr<Question> Api::question(const Ask& ask, const VoicePtr& voice, std::vector<std::int32_t> ids,
                                         std::int64_t copy) {
+  const Voice& v = *voice;
   const char* param = ask.chat ? "messages" : "prompt";
   check_ids(ids, param);
   const auto given = static_cast<std::int64_t>(ids.size());
@@ -156,22 +160,26 @@ std::shared_ptr<Question> Api::question(const Ask& ask, const Voice& v, std::vec
   const bool turn = ask.chat && v.asking->has_turns();
   AnswerEnds ends = turn ? v.asking->chat_ends() : v.asking->plain_ends();
   ends.texts.insert(ends.texts.end(), ask.stop.begin(), ask.stop.end());
+  ends.tokens.insert(ends.tokens.end(), ask.stop_ids.begin(), ask.stop_ids.end());
   TextStream text(*v.tokenizer, std::move(ends.texts), ask.echo ? p.ids : std::vector<std::int32_t>());
   auto q = std::make_shared<Question>(std::move(p), TokenChooser(ask.generation, std::move(ends.tokens)),
                                       std::move(text));
   q->likeliest = static_cast<std::size_t>(ask.logprobs.value_or(0));
   q->answered = ask.max_tokens != 0;
+  q->keeps_ids = ask.token_ids;
+  q->voice = voice;
   if (q->prompt.prompt_scores) q->scored = {{.token = q->prompt.ids[0], .scored = false}};
   return q;
 }
 
-QuestionList Api::questions(Ask& ask, const Voice& v, AnsweringRules& rules) {
+QuestionList Api::questions(Ask& ask, const VoicePtr& voice, AnsweringRules& rules) {
+  const Voice& v = *voice;
   if (ask.echo && answerer_.reads_sources())
     throw ApiError(400, "echo: an encoder-decoder's answers do not continue the prompt", "echo");
   QuestionList all;
   const auto add = [&](const std::vector<std::int32_t>& ids) {
     rules.prompt_tokens += std::ssize(ids);
-    for (std::int64_t copy = 0; copy < ask.n; ++copy) all.push_back(question(ask, v, ids, copy));
+    for (std::int64_t copy = 0; copy < ask.n; ++copy) all.push_back(question(ask, voice, ids, copy));
   };
   if (ask.chat) add(conversation(ask, v));
   for (const AskedText& asked : ask.prompts) {
@@ -184,18 +192,37 @@ QuestionList Api::questions(Ask& ask, const Voice& v, AnsweringRules& rules) {
   return all;
 }
 
-HttpReply Api::complete(const HttpRequest& r, bool chat) {
+void Api::require_json(const HttpRequest& r) const {
   if (r.too_large) throw ApiError(413, str("a request has at most ", rules_.body, " bytes"));
   if (!r.content_type.starts_with("application/json"))
     throw ApiError(415, "the body is JSON: Content-Type: application/json");
+}
+
+// Loads or unloads an adapter. The replies are vLLM's.
+HttpReply Api::change_adapters(const HttpRequest& r, bool load) {
+  require_json(r);
+  const AdapterChange change = read_adapter_change(r.body, load);
+  if (load)
+    slots_.load(change.name, change.folder, change.in_place);
+  else
+    slots_.unload(change.name);
+  return {.body = str("Success: LoRA adapter '", printable(change.name, 100), "' ",
+                      load ? "added" : "removed", " successfully."),
+          .type = "text/plain"};
+}
+
+HttpReply Api::complete(const HttpRequest& r, bool chat) {
+  require_json(r);
   Ask ask = read_ask(r.body, chat, answerer_.config.generation);
-  const Voice& v = voice(ask.model);
+  const VoicePtr asked_of = voice(ask.model);
+  const Voice& v = *asked_of;
   AnsweringRules rules{.frame = {chat, new_id(chat), v.name, std::time(nullptr)},
                        .tokenizer = v.tokenizer,
                        .logprobs = ask.logprobs.has_value(),
                        .likeliest = ask.logprobs.value_or(0) > 0,
+                       .token_ids = ask.token_ids,
                        .usage_at_end = ask.usage_at_end};
-  const QuestionList asked = questions(ask, v, rules);
+  const QuestionList asked = questions(ask, asked_of, rules);
   rules.tools = std::move(ask.tools);
   if (!desk_.ask(asked)) {
     if (desk_.closed()) throw ApiError(503, "the server is shutting down");

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/http/origins.h"
+#include "app/serve/adapter_slots.h"
 #include "app/serve/answering.h"
 #include "app/serve/ask.h"
 #include "app/serve/desk.h"
@@ -30,7 +31,8 @@ class Api {
     Usage usage;
     double seconds;
   };
-  Api(const Answerer&, const std::vector<Voice>&, Desk&, Rules, std::function<void(const Done&)> on_done);
+  Api(const Answerer&, const VoiceList&, AdapterSlots&, Desk&, Rules,
+      std::function<void(const Done&)> on_done);
 
   HttpReply answer(const HttpRequest&);
 
@@ -38,12 +40,14 @@ class Api {
   HttpReply answer_or_error(const HttpRequest&);
   HttpReply route(const HttpRequest&);
   void check_caller(const HttpRequest&) const;
+  void require_json(const HttpRequest&) const;
   HttpReply complete(const HttpRequest&, bool chat);
-  const Voice& voice(const std::string& name) const;
+  HttpReply change_adapters(const HttpRequest&, bool load);
+  VoicePtr voice(const std::string& name) const;
   // Returns the questions of a request, in the order of its answers. Adds their tokens and echoes to the
   // rules.
-  QuestionList questions(Ask&, const Voice&, AnsweringRules&);
-  std::shared_ptr<Question> question(const Ask&, const Voice&, std::vector<std::int32_t> ids,
+  QuestionList questions(Ask&, const VoicePtr&, AnsweringRules&);
+  std::shared_ptr<Question> question(const Ask&, const VoicePtr&, std::vector<std::int32_t> ids,
                                      std::int64_t copy);
   std::vector<std::int32_t> conversation(Ask&, const Voice&) const;
   std::vector<std::int32_t> ids_of(const AskedText&, const Voice&) const;
@@ -51,7 +55,8 @@ class Api {
   std::string new_id(bool chat);
 
   const Answerer& answerer_;
-  const std::vector<Voice>& voices_;
+  const VoiceList& voices_;
+  AdapterSlots& slots_;
   Desk& desk_;
   Rules rules_;
   std::function<void(const Done&)> on_done_;

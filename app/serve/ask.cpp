@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t kMostStops = 16;
 constexpr std::size_t kLongestStop = 1024;  // bytes of a stop string
+constexpr std::size_t kMostStopIds = 1024;
 
 constexpr std::int64_t kMostAnswers = 2048;  // answers to a request
 constexpr std::int64_t kMostTop = 20;        // likeliest tokens reported for a token
@@ -28,12 +29,27 @@ std::vector<std::string> stops(Fields& f) {
   return out;
 }
 
+bool is_ids(const Json& v) {
+  return v.is_array() && std::all_of(v.begin(), v.end(), [](const Json& id) {
+           return id.is_number_unsigned() && id.get<std::uint64_t>() <= INT32_MAX;
+         });
+}
+
+// Reads vLLM's fields about token ids.
+void read_ids(Fields& f, Ask& ask) {
+  ask.token_ids = f.flag("return_token_ids");
+  if (ask.token_ids && ask.stream) Fields::refuse("return_token_ids", "not with stream");
+  const Json* v = f.find("stop_token_ids");
+  if (!v) return;
+  if (!is_ids(*v) || v->size() > kMostStopIds)
+    Fields::refuse("stop_token_ids",
+                   str("a list of at most ", kMostStopIds, " token ids, is ", json_excerpt(*v)));
+  ask.stop_ids = v->get<std::vector<std::int32_t>>();
+}
+
 AskedText prompt_of(const Json& v) {
   if (v.is_string()) return {v.get<std::string>(), {}};
-  const bool numbers = v.is_array() && !v.empty() && std::all_of(v.begin(), v.end(), [](const Json& id) {
-                         return id.is_number_unsigned() && id.get<std::uint64_t>() <= INT32_MAX;
-                       });
-  if (!numbers)
+  if (!is_ids(v) || v.empty())
     Fields::refuse("prompt", "a string, a list of token ids, or a list of these, is " + json_excerpt(v));
   return {"", v.get<std::vector<std::int32_t>>()};
 }
@@ -128,9 +144,7 @@ void refuse_missing(Fields& f, const Ask& ask) {
   f.find("user");  // only for the client's own records
 }
 
-}  // namespace
-
-Ask read_ask(const std::string& body, bool chat, const GenerationConfig& settings) {
+Json object_of(const std::string& body) {
   Json j;
   try {
     j = parse_json(body, {"request"});
@@ -138,6 +152,34 @@ Ask read_ask(const std::string& body, bool chat, const GenerationConfig& setting
     throw ApiError(400, wrong.what());
   }
   if (!j.is_object()) throw ApiError(400, "the body is a JSON object");
+  return j;
+}
+
+std::string text_of(Fields& f, const char* key) {
+  const Json* v = f.find(key);
+  if (!v || !v->is_string() || v->get<std::string>().empty()) Fields::refuse(key, "must be a text");
+  return v->get<std::string>();
+}
+
+}  // namespace
+
+AdapterChange read_adapter_change(const std::string& body, bool load) {
+  const Json j = object_of(body);
+  Fields f(j);
+  AdapterChange change{.name = text_of(f, "lora_name")};
+  if (load) {
+    change.folder = text_of(f, "lora_path");
+    change.in_place = f.flag("load_inplace");
+    f.find("base_model_name");  // there is only one
+  } else {
+    f.find("lora_int_id");
+  }
+  f.refuse_unknown();
+  return change;
+}
+
+Ask read_ask(const std::string& body, bool chat, const GenerationConfig& settings) {
+  const Json j = object_of(body);
   Fields f(j);
   Ask ask{.chat = chat, .generation = settings};
   const Json* model = f.find("model");
@@ -155,6 +197,7 @@ Ask read_ask(const std::string& body, bool chat, const GenerationConfig& setting
   read_logprobs(f, ask);
   ask.stop = stops(f);
   read_streaming(f, ask);
+  read_ids(f, ask);
   read_sampling(f, ask);
   refuse_missing(f, ask);
   f.refuse_unknown();

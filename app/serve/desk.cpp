@@ -43,6 +43,7 @@ std::optional<Desk::News> Desk::wait(const QuestionList& questions, std::chrono:
   n.whole = q.whole;
   n.raw = q.raw;
   n.error = q.error;
+  n.ids = q.ids;
   return n;
 }
 
@@ -130,10 +131,20 @@ bool Desk::token(const Prompt& p, std::int32_t token) {
   }
   const std::lock_guard lock(mutex_);
   ++q.tokens;
+  if (q.keeps_ids) q.ids.push_back(token);
   q.news += more;
   if (scored) q.scored.push_back(std::move(*scored));
   if (!more.empty()) q.changed->notify_all();
   return !q.text.stopped() && !q.given_up && !cut_;
+}
+
+// Counts as a token of the answer in ended(). Its probability is of interest only beside its id.
+void Desk::end_token(const Prompt& p, std::int32_t token) {
+  Question& q = *answering_.at(&p);
+  if (!q.keeps_ids) return;
+  const std::lock_guard lock(mutex_);
+  q.ids.push_back(token);
+  if (q.next) q.scored.push_back(q.next->of(token, q.likeliest));
 }
 
 void Desk::ended(const Prompt& p) {

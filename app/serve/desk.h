@@ -32,6 +32,9 @@ struct Question {
   TokenChooser chooser;
   std::size_t likeliest = 0;  // likeliest tokens to report, if the prompt asks for scores
   bool answered = true;       // false: the client wants only the prompt's scores
+  bool keeps_ids = false;     // the client wants the answer's token ids, the end token included
+  // The model that answers, which keeps its adapter and its tokenizer while the question exists.
+  std::shared_ptr<const void> voice;
   // Used only by the computing thread:
   TextStream text;
   std::optional<LogProbabilities> next;  // for the token that is being chosen
@@ -43,6 +46,7 @@ struct Question {
   std::vector<ScoredToken> scored;  // tokens that the client has not got yet
   std::int64_t tokens = 0;          // tokens of the answer, the end token included
   std::string whole, raw;           // at the end: the text; the text with special tokens
+  std::vector<std::int32_t> ids;    // tokens of the answer, if it keeps them
   std::string error;                // the reason, if it failed
   bool told = false;                // the client has been told the end
   bool given_up = false;            // the client has disconnected
@@ -65,6 +69,7 @@ class Desk final : public PromptSource {
     Question::State state = Question::State::waiting;
     std::int64_t tokens = 0;
     std::string whole, raw, error;  // set at the end
+    std::vector<std::int32_t> ids;  // at the end, if the question keeps them
     bool over() const { return state > Question::State::answering; }
   };
   // Returns the news of one of the questions since the last call. Waits up to `patience` for news.
@@ -83,6 +88,7 @@ class Desk final : public PromptSource {
   void pop() override;
   void scores(const Prompt&, std::span<const float>, std::optional<std::int32_t> given) override;
   bool token(const Prompt&, std::int32_t token) override;
+  void end_token(const Prompt&, std::int32_t token) override;
   void ended(const Prompt&) override;
   void failed(const Prompt&, const UserError&) override;
 

@@ -30,10 +30,12 @@ Json frame_json(const ReplyFrame& f, bool chunk) {
 std::string event(const Json& j) { return "data: " + json_text(j, -1) + "\n\n"; }
 
 Json choice_json(const ReplyChoice& c, const char* part, Json content) {
-  return {{"index", c.index},
-          {part, std::move(content)},
-          {"logprobs", c.logprobs},
-          {"finish_reason", or_null(c.finish)}};
+  Json j{{"index", c.index},
+         {part, std::move(content)},
+         {"logprobs", c.logprobs},
+         {"finish_reason", or_null(c.finish)}};
+  if (c.ids) j["token_ids"] = *c.ids;
+  return j;
 }
 
 // Makes names of nine letters and digits, because some chat templates refuse other names.
@@ -81,8 +83,10 @@ std::string whole_reply(const ReplyFrame& f, const std::vector<ReplyChoice>& cho
   for (const ReplyChoice& c : choices) {
     if (!f.chat) {
       j["choices"].push_back(choice_json(c, "text", c.text));
+      if (c.ids) j["choices"].back()["prompt_token_ids"] = c.prompt_ids;
       continue;
     }
+    if (c.ids) j["prompt_token_ids"] = c.prompt_ids;
     Json message{{"role", "assistant"}, {"content", c.text}, {"refusal", nullptr}};
     if (!c.calls.empty()) {
       message["content"] = or_null(c.text);

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct ReplyChoice {
   std::vector<ToolCall> calls{};
   Json logprobs{};       // null: none
   std::string finish{};  // "stop", "length" or "tool_calls"; "": more pieces follow
+  // Token ids of the answer and of its prompt, if the request wants them.
+  std::optional<std::vector<std::int32_t>> ids{};
+  std::vector<std::int32_t> prompt_ids{};
 };
 
 HttpReply error_reply(const ApiError&);

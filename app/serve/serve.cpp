@@ -10,6 +10,7 @@
 #include "app/process/signals.h"
 #include "app/screen/format.h"
 #include "app/screen/screen.h"
+#include "app/serve/adapter_slots.h"
 #include "app/serve/api.h"
 #include "app/serve/embeddings.h"
 #include "app/serve/sandbox.h"
@@ -69,6 +70,14 @@ void check_exposure(const ServeArgs& args) {
             ": others can reach it, so it needs an API key; give --api-key-file FILE, or leave out --host"));
 }
 
+void check_loading(const ServeArgs& args) {
+  if (args.max_lora_rank > 0 && args.max_loras == 0)
+    throw UserError(Exit::config, "--max-lora-rank: has no effect without --max-loras");
+  if (args.max_loras > 0 && args.sandbox)
+    throw UserError(Exit::config,
+                    "--max-loras: requests have files read, which --sandbox forbids; leave one of them out");
+}
+
 // Starts the engine with the model's weights and its adapters' weights.
 Engine& start_engine(Answerer& a, const GenerationShape& shape, const lora::AdapterChoice& adapters) {
   auto base = std::move(a.built.base);  // else start_engine loads all weights from it
@@ -84,16 +93,21 @@ Engine& start_engine(Answerer& a, const GenerationShape& shape, const lora::Adap
 // they wait for answers.
 class Leaving {
  public:
-  explicit Leaving(Desk& desk) : desk_(desk) {}
-  ~Leaving() { desk_.leave(); }
+  Leaving(Desk& desk, Errands& errands) : desk_(desk), errands_(errands) {}
+  ~Leaving() {
+    errands_.leave();
+    desk_.leave();
+  }
   Leaving(const Leaving&) = delete;
   Leaving& operator=(const Leaving&) = delete;
 
  private:
   Desk& desk_;
+  Errands& errands_;
 };
 
-void answer_until_stopped(Generator& generator, Desk& desk, const StopSignals& stop, Log& log) {
+void answer_until_stopped(Generator& generator, Desk& desk, Errands& errands, const StopSignals& stop,
+                          Log& log) {
   using Clock = std::chrono::steady_clock;
   std::optional<Clock::time_point> until;
   for (;;) {
@@ -106,6 +120,7 @@ void answer_until_stopped(Generator& generator, Desk& desk, const StopSignals& s
       until = Clock::now() + kGrace;
     }
     if (until && Clock::now() > *until) desk.cut();
+    errands.run_waiting();
     if (generator.pass(desk)) continue;
     if (until) return;
     desk.wait_for_work(kCheck);
@@ -124,8 +139,13 @@ std::string name_of_model(const std::string& as_written) {
 Exit serve(const ServeArgs& args) {
   Screen screen(Screen::standard_error());
   check_exposure(args);
+  check_loading(args);
   if (args.sandbox) screen.line(enter_sandbox(args));
-  if (embeds_texts(args)) return serve_embeddings(args);
+  if (embeds_texts(args)) {
+    if (args.max_loras > 0)
+      throw UserError(Exit::config, "--max-loras: is of models that write texts; leave it out");
+    return serve_embeddings(args);
+  }
   const Origins origins(args.host, args.allowed_origins);
   if (!args.max_reply.empty())
     throw UserError(Exit::config, "--max-reply: is of models that embed texts; leave it out");
@@ -139,10 +159,13 @@ Exit serve(const ServeArgs& args) {
                     "tokens before its end; set generation.num_beams=1");
   std::vector<lora::AdapterChoice::Named> named;
   for (const std::string& argument : args.adapters) named.push_back(adapter_named(argument));
-  const std::vector<Voice> voices = make_voices(a, args.name, named);
+  VoiceList voices(make_voices(a, args.name, named));
   const ModelInfo& info = a.built.made.info;
-  lora::AdapterChoice adapters(a.built.model(), named, a.built.dtype, info.head, info.embedding);
-  a.built.lora = !named.empty();
+  constexpr std::int64_t kUsualRank = 16;
+  const lora::AdapterChoice::Slots by_request{static_cast<std::int32_t>(args.max_loras),
+                                              args.max_lora_rank > 0 ? args.max_lora_rank : kUsualRank};
+  lora::AdapterChoice adapters(a.built.model(), named, a.built.dtype, info.head, info.embedding, by_request);
+  a.built.lora = !named.empty() || by_request.count > 0;
 
   const GenerationShape shape = shape_of(a);
   Engine& engine = start_engine(a, shape, adapters);
@@ -151,7 +174,10 @@ Exit serve(const ServeArgs& args) {
 
   Log log(screen);
   Desk desk(static_cast<std::size_t>(args.max_waiting));
-  Api api(a, voices, desk, {key, origins, shape.cache.capacity, shape.cache.source_capacity, kBody},
+  Errands errands;
+  AdapterSlots slots(a, voices, adapters, errands, engine.context.ops,
+                     static_cast<std::int32_t>(named.size()), by_request.count);
+  Api api(a, voices, slots, desk, {key, origins, shape.cache.capacity, shape.cache.source_capacity, kBody},
           [&](const Api::Done& d) { log.done(d); });
   const StopSignals stop(true);
   HttpServer http(
@@ -159,15 +185,18 @@ Exit serve(const ServeArgs& args) {
       {.connections = shape.cache.slots + args.max_waiting + kSpareConnections, .body = kBody},
       [&](const HttpRequest& r) { return api.answer(r); }, https);
   if (args.sandbox) close_sandbox();
-  const Leaving leaving(desk);
+  const Leaving leaving(desk, errands);
   std::string names;
-  for (const Voice& v : voices) names += (names.empty() ? "" : ", ") + v.name;
+  for (const VoicePtr& v : voices.all()) names += (names.empty() ? "" : ", ") + v->name;
+  if (by_request.count > 0)
+    log.line(str("requests may load ", show::plural(by_request.count, "adapter"), " of ranks up to ",
+                 by_request.rank, ", from any folder that this process can read"));
   log.line(str(info.architecture, " as ", names, "; ", show::plural(shape.cache.slots, "answer"),
                " at once of up to ", show::plural(shape.cache.capacity, "token")));
   const std::string at = http.address();
   log.line(str("listening at ", at, "/v1", key.empty() ? "" : " for clients with the key",
                "; a page to chat at ", at, "/; Ctrl-C ends it"));
-  answer_until_stopped(generator, desk, stop, log);
+  answer_until_stopped(generator, desk, errands, stop, log);
   return Exit::done;
 }
 

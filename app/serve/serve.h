@@ -20,9 +20,11 @@ struct ServeArgs : AnswererArgs {
   std::vector<std::string> allowed_origins;  // pages in browsers that may ask, besides the chat page
   std::string key_file;                      // empty: no key
   CertificateFiles https;
-  std::int64_t max_waiting = 64;  // waiting requests
-  std::string max_reply;          // bytes of a reply with embeddings; empty: the default
-  bool sandbox = false;           // confine the process: app/serve/sandbox.h
+  std::int64_t max_waiting = 64;   // waiting requests
+  std::string max_reply;           // bytes of a reply with embeddings; empty: the default
+  std::int64_t max_loras = 0;      // adapters that requests may load; 0: none
+  std::int64_t max_lora_rank = 0;  // of these; 0: 16
+  bool sandbox = false;            // confine the process: app/serve/sandbox.h
 };
 Exit serve(const ServeArgs&);
 

@@ -13,27 +13,58 @@ lora::AdapterChoice::Named adapter_named(const std::string& argument) {
   return {argument.substr(0, sign), argument.substr(sign + 1)};
 }
 
-std::vector<Voice> make_voices(const Answerer& a, const std::string& model_name,
-                               const std::vector<lora::AdapterChoice::Named>& adapters) {
-  std::vector<Voice> all(1 + adapters.size());
-  all[0].name = model_name;
-  all[0].tokenizer = &a.text();
-  all[0].asking.emplace(a);
-  (void)all[0].asking->has_turns();  // throws if its template cannot be read
+std::vector<VoicePtr> VoiceList::all() const {
+  const std::lock_guard lock(mutex_);
+  return all_;
+}
+
+VoicePtr VoiceList::find(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto at = std::ranges::find(all_, name, [](const VoicePtr& v) { return v->name; });
+  return at == all_.end() ? nullptr : *at;
+}
+
+void VoiceList::put(VoicePtr voice) {
+  const std::lock_guard lock(mutex_);
+  const auto at = std::ranges::find(all_, voice->name, [](const VoicePtr& v) { return v->name; });
+  if (at == all_.end())
+    all_.push_back(std::move(voice));
+  else
+    *at = std::move(voice);
+}
+
+void VoiceList::remove(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(all_, [&](const VoicePtr& v) { return v->name == name; });
+}
+
+VoicePtr make_voice(const Answerer& a, const std::string& name, const std::string& folder,
+                    std::int32_t adapter) {
+  auto v = std::make_shared<Voice>();
+  v->name = name;
+  v->adapter = adapter;
+  const bool own = !a.config.model.tokenizer_name_or_path && holds_tokenizer(folder);
+  if (own) v->own = make_tokenizer(folder);
+  v->tokenizer = own ? v->own.get() : &a.text();
+  v->asking.emplace(a, folder, own ? folder : a.config.model.tokenizer(), *v->tokenizer);
+  (void)v->asking->has_turns();  // throws if its template cannot be read
+  return v;
+}
+
+std::vector<VoicePtr> make_voices(const Answerer& a, const std::string& model_name,
+                                  const std::vector<lora::AdapterChoice::Named>& adapters) {
+  auto model = std::make_shared<Voice>();
+  model->name = model_name;
+  model->tokenizer = &a.text();
+  model->asking.emplace(a);
+  (void)model->asking->has_turns();
+  std::vector<VoicePtr> all{std::move(model)};
   for (std::size_t i = 0; i < adapters.size(); ++i) {
-    Voice& v = all[i + 1];
-    v.name = adapters[i].name;
-    v.adapter = static_cast<std::int32_t>(i);
-    const auto same = [&](const Voice& other) { return other.name == v.name; };
-    if (v.name.empty() || std::count_if(all.begin(), all.end(), same) > 1)
-      throw UserError(Exit::config, str("--adapter: the name \"", printable(v.name),
+    const auto same = [&](const VoicePtr& other) { return other->name == adapters[i].name; };
+    if (adapters[i].name.empty() || std::ranges::any_of(all, same))
+      throw UserError(Exit::config, str("--adapter: the name \"", printable(adapters[i].name),
                                         "\" is empty or taken; give another one: --adapter NAME=DIR"));
-    const bool own = !a.config.model.tokenizer_name_or_path && holds_tokenizer(adapters[i].folder);
-    if (own) v.own = make_tokenizer(adapters[i].folder);
-    v.tokenizer = own ? v.own.get() : all[0].tokenizer;
-    v.asking.emplace(a, adapters[i].folder, own ? adapters[i].folder : a.config.model.tokenizer(),
-                     *v.tokenizer);
-    (void)v.asking->has_turns();
+    all.push_back(make_voice(a, adapters[i].name, adapters[i].folder, static_cast<std::int32_t>(i)));
   }
   return all;
 }

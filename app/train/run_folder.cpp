@@ -9,6 +9,7 @@
 #include "app/deepspeed/report.h"
 #include "app/files/model_files.h"
 #include "app/files/output_folder.h"
+#include "app/rollouts/remote_answers.h"
 #include "app/train/checkpoints/best_checkpoint.h"
 #include "app/train/checkpoints/sources.h"
 #include "app/train/next_commands.h"
@@ -32,7 +33,7 @@ namespace {
 using From = decltype(TrainingConfig::resume_from_checkpoint);
 
 // Folders and files of a run that --overwrite replaces, in addition to its result.
-constexpr std::array kFolders{"runs", "csv", "wandb", "mlruns", "ema", "critic"};
+constexpr std::array kFolders{"runs", "csv", "wandb", "mlruns", "ema", "critic", kRolloutAdapter};
 constexpr std::array kFiles{"log.jsonl",       "trainer_state.json", "loss.svg",       "deepspeed.json",
                             "report.html",     "samples.json",       "rollouts.jsonl", "reward_command.log",
                             "nonfinite.jsonl", "run_facts.json"};

@@ -19,7 +19,7 @@ constexpr const char* kPictures = "ft trains on text only";
 constexpr const char* kShards = "zero_optimization.stage=3 shards as FSDP does";
 constexpr const char* kBlocks = "the units are the model's blocks";
 constexpr const char* kLoftQ = "lora.init_lora_weights";
-constexpr const char* kVllm = "ft generates the answers itself";
+constexpr const char* kVllm = "ft generates the answers itself; objective.rollout_server names a server";
 
 constexpr Flag kModel[] = {
     {"base_model", text, same, "model.model_name_or_path", ""},

@@ -12,7 +12,8 @@ namespace {
 using enum ValueKind;
 using enum Fate;
 
-constexpr const char* kOwnAnswers = "ft generates the answers itself";
+constexpr const char* kOwnAnswers =
+    "ft generates the answers itself; objective.rollout_server names a server";
 constexpr const char* kNoReplay = "answers are used for the steps of their generation only";
 
 constexpr Flag kObjective[] = {

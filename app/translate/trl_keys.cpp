@@ -7,7 +7,7 @@ namespace {
 using enum ValueKind;
 using enum Fate;
 
-constexpr const char* kVllm = "ft generates the answers itself";
+constexpr const char* kVllm = "ft generates the answers itself; objective.rollout_server names a server";
 constexpr const char* kHere = "the run's folder has the answers";
 constexpr const char* kMixed = "that is sync_ref_model's";
 constexpr const char* kEntropy = "ft has no bonus for entropy";

@@ -87,6 +87,7 @@ Batch GeneratedAnswers::batch_of(std::int64_t i) const {
     add(b.compared.advantages, a.advantages);
     add(b.compared.values, a.values);
     add(b.compared.returns, a.returns);
+    add(b.compared.weights, a.weights);
   }
   return b;
 }

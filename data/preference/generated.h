@@ -31,6 +31,7 @@ struct GeneratedAnswer {
   bool trained = true;                                            // false: none of its tokens is a target
   std::vector<float> old_logps = {};                              // by token; empty: taken from the first use
   std::vector<float> advantages = {}, values = {}, returns = {};  // by token, for PPO: see Compared
+  std::vector<float> weights = {};                                // by token: see Compared; empty: all are 1
 };
 
 class GeneratedAnswers final : public BatchSource {

@@ -28,6 +28,8 @@ struct Compared {
   std::int64_t uses = 0;
   bool used_again = false;
   std::vector<double> figures;
+  // Rollouts of another program, (targets): importance weights of their losses. Empty: all are 1.
+  std::vector<float> weights;
   // Texts to embed, (rows + 1): the index of each row's first sequence, its anchor. The positive and the
   // negatives follow it.
   std::vector<std::int32_t> first_text;

@@ -13,7 +13,10 @@ SingleBranch::SingleBranch(const TokenChooser& chooser, const Prompt& prompt, On
 
 bool SingleBranch::step(std::span<float> scores) {
   const std::int32_t token = chooser_.choose(scores, {branch_.ids, prompt_, most_}, random_);
-  if (chooser_.ends(token)) return false;
+  if (chooser_.ends(token)) {
+    end_ = token;
+    return false;
+  }
   branch_.ids.push_back(token);
   return on_token_(token) && branch_.ids.size() < most_;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,6 +39,8 @@ class Decoding {
   // Takes the scores (branches, V) of the token after each branch, and changes them. Returns false when the
   // answer is complete and on_token was called for all of its tokens.
   virtual bool step(std::span<float> scores) = 0;
+  // Returns the end token that ended the answer; empty: something else did, or it is a beam's.
+  virtual std::optional<std::int32_t> end_token() const { return {}; }
 };
 
 // A greedy or sampled answer.
@@ -46,6 +49,7 @@ class SingleBranch final : public Decoding {
   SingleBranch(const TokenChooser& chooser, const Prompt& prompt, OnToken on_token);
   std::span<const Branch> branches() const override { return {&branch_, 1}; }
   bool step(std::span<float> scores) override;
+  std::optional<std::int32_t> end_token() const override { return end_; }
 
  private:
   const TokenChooser& chooser_;
@@ -53,6 +57,7 @@ class SingleBranch final : public Decoding {
   Branch branch_;
   std::size_t prompt_, most_;  // number of ids in the prompt, and at most with the answer
   Random random_;
+  std::optional<std::int32_t> end_;
 };
 
 }  // namespace ft

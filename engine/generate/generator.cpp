@@ -243,6 +243,7 @@ void Generator::step(Answer& a, std::span<float> scores, PromptSource& prompts) 
     return prompts.failed(*a.prompt, e);
   }
   if (a.open) return place(a);
+  if (const auto end = a.decoding->end_token()) prompts.end_token(*a.prompt, *end);
   prompts.ended(*a.prompt);
 }
 

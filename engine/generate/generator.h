@@ -34,6 +34,8 @@ class PromptSource {
   virtual void scores(const Prompt&, std::span<const float>, std::optional<std::int32_t> /*given*/) {}
   // Receives each new token, except the end token. Return false to end this answer after it.
   virtual bool token(const Prompt&, std::int32_t token) = 0;
+  // Receives the end token of an answer that has one, before ended().
+  virtual void end_token(const Prompt&, std::int32_t /*token*/) {}
   virtual void ended(const Prompt&) = 0;
   // Reports that no token can be chosen for this prompt because a score is NaN.
   virtual void failed(const Prompt&, const UserError&) = 0;

@@ -265,7 +265,15 @@ def corpora():
     chat = b'{"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "a"}]}], "n": 2, ' \
            b'"tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}], "stream": true}'
     text = b'{"model": "m", "prompt": ["a", "b"], "max_tokens": 3, "logprobs": 2, "echo": true, "stop": ["x"]}'
-    yield 'ask', [chat, text, b'{"model": "m", "prompt": [[1, 2]], "seed": 1, "temperature": 0.5}']
+    yield 'ask', [chat, text, b'{"model": "m", "prompt": [[1, 2]], "seed": 1, "temperature": 0.5}',
+                  b'{"model": "m", "prompt": [1], "stop_token_ids": [2], "return_token_ids": true}',
+                  b'{"lora_name": "a", "lora_path": "/x", "load_inplace": true}']
+    answer = {'index': 0, 'token_ids': [8, 2], 'finish_reason': 'stop', 'logprobs': {
+        'tokens': ['token_id:8', 'token_id:2'], 'token_logprobs': [-0.5, -1.5]}}
+    other = {**answer, 'index': 1, 'token_ids': [3, 4, 5, 6], 'finish_reason': 'length',
+             'logprobs': {'tokens': [], 'token_logprobs': [-1, -2, -3, -4]}}
+    unlisted = {key: value for key, value in answer.items() if key != 'token_ids'}
+    yield 'completions', [json.dumps({'choices': c}).encode() for c in ([answer], [answer, other], [unlisted])]
     head = b'Host: 127.0.0.1\r\nContent-Type: application/json\r\n'
     yield 'http', [b'POST /v1/chat/completions HTTP/1.1\r\n' + head + b'Content-Length: %d\r\n\r\n' % len(chat) + chat,
                    b'GET / HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health HTTP/1.1\r\n' + head + b'\r\n',

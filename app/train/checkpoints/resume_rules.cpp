@@ -16,6 +16,7 @@ constexpr std::string_view kOrder =
 constexpr std::string_view kTargets = "other tokens are trained from here on";
 constexpr std::string_view kHeldOut = "evaluations from here on cannot be compared with those before";
 constexpr std::string_view kEvaluations = "evaluations from here on follow it";
+constexpr std::string_view kAnswers = "answers from here on are those of this server";
 constexpr std::string_view kRounding = "sums are rounded otherwise from here on";
 
 // The first matching rule applies.
@@ -35,6 +36,11 @@ constexpr ResumeRule kRules[] = {
     {"objective.reward_timeout", OnResume::free},
     {"objective.critic_learning_rate", OnResume::warned, kSteps},
     {"objective.num_generations_eval", OnResume::warned, kEvaluations},
+    {"objective.rollout_server", OnResume::noted, kAnswers},
+    {"objective.rollout_server_model", OnResume::noted, kAnswers},
+    {"objective.rollout_server_key_file", OnResume::free},
+    {"objective.rollout_server_timeout", OnResume::free},
+    {"objective.rollout_sync_steps", OnResume::warned, kSteps},
     {"objective.", OnResume::refused},
     {"device", OnResume::free},  // training's dtype is compared
     {"data.chat_template", OnResume::refused},

@@ -12,13 +12,13 @@ std::vector<std::string> ClippedRatio::columns() const {
   return {"entropy", "clip_ratio/low_mean", "clip_ratio/high_mean", "clip_ratio/region_mean"};
 }
 
-double ClippedRatio::add(double ahead, double advantage, Verdict& v, Sums& sums) const {
-  const double ratio = std::exp(ahead), plain = ratio * advantage,
-               clipped = std::clamp(ratio, low_, high_) * advantage;
-  v.loss -= std::min(plain, clipped);
-  sums.low += ratio < low_ && advantage < 0;
-  sums.high += ratio > high_ && advantage > 0;
-  return plain <= clipped ? -plain : 0;
+double ClippedRatio::add(const Action& a, Verdict& v, Sums& sums) const {
+  const double ratio = std::exp(a.ahead), plain = ratio * a.advantage,
+               clipped = std::clamp(ratio, low_, high_) * a.advantage;
+  v.loss -= a.weight * std::min(plain, clipped);
+  sums.low += ratio < low_ && a.advantage < 0;
+  sums.high += ratio > high_ && a.advantage > 0;
+  return plain <= clipped ? -a.weight * plain : 0;
 }
 
 void check_clipped_ratio(const ObjectiveConfig& c, const Refuse& refuse) {

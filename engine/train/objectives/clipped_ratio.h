@@ -26,8 +26,12 @@ class ClippedRatio : public Judge {
   struct Sums {
     double low = 0, high = 0, entropy = 0;
   };
-  // Adds an action's loss, with ratio = exp(ahead). Returns its derivative by the log-probability.
-  double add(double ahead, double advantage, Verdict&, Sums&) const;
+  // An action. Its ratio is exp(ahead), and its loss is multiplied by the weight.
+  struct Action {
+    double ahead, advantage, weight = 1;
+  };
+  // Adds an action's loss. Returns its derivative by the log-probability.
+  double add(const Action&, Verdict&, Sums&) const;
 
  private:
   double low_, high_, temperature_;

@@ -20,6 +20,7 @@
 #include "engine/train/objectives/reinforce.h"
 #include "engine/train/objectives/reward.h"
 #include "engine/train/objectives/rloo.h"
+#include "engine/train/objectives/rollout_server.h"
 #include "engine/train/objectives/shared_settings.h"
 
 namespace ft {
@@ -35,7 +36,7 @@ using ObjectiveSettings =
                    ReferenceSetting, KtoSettings, CpoSettings, AlphaSetting, SimpoSettings,
                    RewardModelSettings, DistillSettings, TemperatureSetting, GroupSettings, ClipSettings,
                    GrpoSettings, RlooSettings, ReinforceSettings, AnswerRewards, AnswerGeneration,
-                   PpoSettings, ClassifySettings, EmbedSettings>;
+                   RolloutServerSettings, PpoSettings, ClassifySettings, EmbedSettings>;
 
 struct ObjectiveConfig : ObjectiveSettings {
   Chosen<ObjectiveKind> type = &objectives::kSft;

@@ -128,8 +128,9 @@ class Grpo : public Judge {
     for (std::size_t t = r.begin; t < r.end; ++t) {
       const double ratio = std::exp(sequences_ ? mean : a.logp(t) - a.old[t]);
       const Surrogate of = surrogate(ratio, advantage, a.logp(t));
-      double loss = of.loss, by_ratio = of.by_ratio;
-      v.slopes[t] += each * of.by_logp;
+      const double weight = a.weight(t);
+      double loss = weight * of.loss, by_ratio = weight * of.by_ratio;
+      v.slopes[t] += each * weight * of.by_logp;
       if (beta_ > 0) {
         const double ahead = a.reference[t] - a.logp(t), kl = std::exp(ahead) - ahead - 1;
         const double scale = corrects_ ? ratio : 1;
@@ -216,6 +217,7 @@ void check_grpo(const ObjectiveConfig& c, const Refuse& refuse) {
   if (!kl && c.use_bias_correction_kl)
     refuse("objective.use_bias_correction_kl: has no effect without objective.beta");
   check_rewards(c, refuse);
+  check_rollout_server(c, refuse);
   if (c.rewards() == 0) check_given(c, refuse);
   check_group(c, refuse);
   if (c.epsilon.value_or(0.2) > 1 && losses_of<GrpoLoss>(c)[0] != GrpoLoss::cispo)
@@ -243,8 +245,9 @@ const ObjectiveKind objectives::kGrpo{
     .name = "grpo",
     .rate = {1e-6, 1e-6, &schedules::kLinear},
     .rows = ObjectiveRows::rollouts,
-    .settings = settings_of<LossSettings, BetaSetting, ReferenceSetting, TemperatureSetting, GroupSettings,
-                            ClipSettings, GrpoSettings, AnswerRewards, AnswerGeneration>,
+    .settings =
+        settings_of<LossSettings, BetaSetting, ReferenceSetting, TemperatureSetting, GroupSettings,
+                    ClipSettings, GrpoSettings, AnswerRewards, AnswerGeneration, RolloutServerSettings>,
     .losses = loss_words<GrpoLoss>,
     .check = check_grpo,
     .needs = needs_of_grpo,

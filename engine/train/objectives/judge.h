@@ -33,6 +33,10 @@ struct Answers {
     return {at(rows.first_target[s]), at(rows.first_target[s + 1])};
   }
   double logp(std::size_t target) const { return -values[target]; }
+  // Returns the importance weight of a target's loss.
+  double weight(std::size_t target) const {
+    return rows.weights.empty() ? 1 : static_cast<double>(rows.weights[target]);
+  }
   std::vector<double> logps() const {  // of all targets
     std::vector<double> all;
     for (std::size_t t = 0; t < values.size(); ++t) all.push_back(logp(t));

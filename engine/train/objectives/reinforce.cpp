@@ -26,7 +26,8 @@ class Reinforce final : public ClippedRatio {
     Verdict v(a);
     Sums sums;
     for (std::size_t t = 0; t < a.values.size(); ++t) {
-      v.slopes[t] = add(a.logp(t) - a.old[t], static_cast<double>(a.rows.advantages[t]), v, sums);
+      v.slopes[t] =
+          add({a.logp(t) - a.old[t], static_cast<double>(a.rows.advantages[t]), a.weight(t)}, v, sums);
       sums.entropy += a.statistic(t, 0);
     }
     const auto tokens = static_cast<double>(a.values.size()), n = std::max(1.0, tokens);
@@ -110,6 +111,7 @@ void check_reinforce(const ObjectiveConfig& c, const Refuse& refuse) {
   check_clipped_ratio(c, refuse);
   if (c.group_baseline.value_or(false)) check_group(c, refuse);
   check_rewards(c, refuse);
+  check_rollout_server(c, refuse);
 }
 
 ObjectiveNeeds needs_of_reinforce(const ObjectiveConfig& c) {
@@ -132,8 +134,9 @@ const ObjectiveKind objectives::kReinforce{
     .name = "reinforce++",
     .rate = {1e-6, 1e-6, &schedules::kLinear},
     .rows = ObjectiveRows::rollouts,
-    .settings = settings_of<BetaSetting, ReferenceSetting, TemperatureSetting, GroupSettings, ClipSettings,
-                            RlooSettings, ReinforceSettings, AnswerRewards, AnswerGeneration>,
+    .settings =
+        settings_of<BetaSetting, ReferenceSetting, TemperatureSetting, GroupSettings, ClipSettings,
+                    RlooSettings, ReinforceSettings, AnswerRewards, AnswerGeneration, RolloutServerSettings>,
     .check = check_reinforce,
     .needs = needs_of_reinforce,
     .judge = make_reinforce,

@@ -31,7 +31,8 @@ class Rloo final : public ClippedRatio {
         ahead += a.logp(t) - a.old[t];
         sums.entropy += a.statistic(t, 0);
       }
-      v.add_slope(r, add(ahead, static_cast<double>(a.rows.value[s]), v, sums));
+      const double weight = r.begin < r.end ? a.weight(r.begin) : 1;
+      v.add_slope(r, add({ahead, static_cast<double>(a.rows.value[s]), weight}, v, sums));
     }
     const auto rows = static_cast<double>(a.count()), tokens = static_cast<double>(a.values.size());
     v.columns = {sums.entropy / std::max(1.0, tokens), sums.low / rows, sums.high / rows,
@@ -94,6 +95,7 @@ void check_rloo(const ObjectiveConfig& c, const Refuse& refuse) {
   check_clipped_ratio(c, refuse);
   check_group(c, refuse);
   check_rewards(c, refuse);
+  check_rollout_server(c, refuse, true);
 }
 
 ObjectiveNeeds needs_of_rloo(const ObjectiveConfig& c) {
@@ -135,7 +137,7 @@ const ObjectiveKind objectives::kRloo{
     .rate = {1e-6, 1e-6, &schedules::kLinear},
     .rows = ObjectiveRows::rollouts,
     .settings = settings_of<BetaSetting, ReferenceSetting, TemperatureSetting, GroupSettings, ClipSettings,
-                            RlooSettings, AnswerRewards, AnswerGeneration>,
+                            RlooSettings, AnswerRewards, AnswerGeneration, RolloutServerSettings>,
     .check = check_rloo,
     .needs = needs_of_rloo,
     .judge = make_rloo,
