@@ -5,10 +5,10 @@
 
 namespace ft {
 
-// Returns the largest n, 1 <= n <= most, with f(n) < 0; 0: there is none. f must not fall. It is asked at 1, 4,
-// 16, ... until it is not negative, and then where a line through the two nearest places meets zero (regula
-// falsi, the Illinois variant), so that a function that is nearly a line takes few steps. Each third step
-// halves.
+// Returns the largest n, 1 <= n <= most, with f(n) < 0; 0: there is none. f must not fall. It is asked at 1,
+// 4, 16, ... until it is not negative, and then where a line through the two nearest places meets zero
+// (regula falsi, the Illinois variant), so that a function that is nearly a line takes few steps. Each third
+// step halves.
 template <class F>
 std::int64_t last_below_zero(std::int64_t most, const F& f) {
   std::int64_t low = 0, high = 0;
