@@ -105,7 +105,8 @@ std::optional<QatRun> qat_of(const std::string& folder) {
 
 std::set<std::string> weights_for_qat(const BuiltModel& b) {
   std::set<std::string> names;
-  for (const Linear* l : linears_of(b).all())
+  const BlockLinears found = linears_of(b);
+  for (const Linear* l : found.all())
     if (const auto* w = dynamic_cast<const DenseWeight*>(l->weight.get()))
       names.insert(w->parameter.stored_name());
   return names;
