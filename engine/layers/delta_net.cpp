@@ -144,7 +144,7 @@ DeltaNet::Gates DeltaNet::gates(Ctx& c, const Inputs& in) const {
 }
 
 Tensor DeltaNet::room_to_work(Ctx& c, std::int64_t rows, bool gradient) const {
-  return c.scratch.take({delta_work_rows(heads, rows), delta_work(heads, gradient)}, DType::f32);
+  return c.scratch.take(delta_work_shape(c.ops.device(), heads, rows, gradient), DType::f32);
 }
 
 void DeltaNet::run(Ctx& c, Tensor o, const Inputs& in, const Positions& p) const {

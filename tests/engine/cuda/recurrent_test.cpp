@@ -94,9 +94,9 @@ TEST(CudaRecurrent, DeltaGates) {
 }
 
 // Memory that an operation works in. It comes from the device, because its values are not compared.
-Tensor room(Ops& ops, std::vector<Buffer>& buffers, std::int64_t rows, std::int64_t cols) {
-  buffers.push_back(ops.allocate(rows * cols * size_of(DType::f32)));
-  return {buffers.back().get(), DType::f32, {rows, cols}};
+Tensor room(Ops& ops, std::vector<Buffer>& buffers, const Shape& shape) {
+  buffers.push_back(ops.allocate(shape.numel() * size_of(DType::f32)));
+  return {buffers.back().get(), DType::f32, shape};
 }
 
 constexpr DeltaHeads kHeads{2, 4, 6, 10};
@@ -131,18 +131,19 @@ TEST(CudaRecurrent, DeltaRule) {
           [&](Ops& ops, const Tensors& x) {
             std::vector<Buffer> buffers;
             const Tensor none;
-            ops.run(op::DeltaRule{.o = x[6],
-                                  .memory = cached ? x[7] : none,
-                                  .work = room(ops, buffers, 2 * kHeads.keys, delta_work(kHeads, false)),
-                                  .q = x[0],
-                                  .k = x[1],
-                                  .v = x[2],
-                                  .g = x[3],
-                                  .beta = x[4],
-                                  .first = x[5],
-                                  .slot = cached ? x[8] : none,
-                                  .past = cached ? x[9] : none,
-                                  .heads = kHeads});
+            ops.run(op::DeltaRule{
+                .o = x[6],
+                .memory = cached ? x[7] : none,
+                .work = room(ops, buffers, delta_work_shape(ops.device(), kHeads, t.rows, false)),
+                .q = x[0],
+                .k = x[1],
+                .v = x[2],
+                .g = x[3],
+                .beta = x[4],
+                .first = x[5],
+                .slot = cached ? x[8] : none,
+                .past = cached ? x[9] : none,
+                .heads = kHeads});
             ops.synchronize();
           },
           std::max(Trial::rounding(t.type), 1e-11));
@@ -159,21 +160,22 @@ TEST(CudaRecurrent, DeltaRuleGrad) {
     t.expect_same(
         [&](Ops& ops, const Tensors& x) {
           std::vector<Buffer> buffers;
-          ops.run(op::DeltaRuleGrad{.dq = x[7],
-                                    .dk = x[8],
-                                    .dv = x[9],
-                                    .dg = x[10],
-                                    .dbeta = x[11],
-                                    .states = room(ops, buffers, 1 + t.rows / kDeltaChunk, kHeads.state()),
-                                    .work = room(ops, buffers, 2 * kHeads.keys, delta_work(kHeads, true)),
-                                    .o_grad = x[6],
-                                    .q = x[0],
-                                    .k = x[1],
-                                    .v = x[2],
-                                    .g = x[3],
-                                    .beta = x[4],
-                                    .first = x[5],
-                                    .heads = kHeads});
+          ops.run(op::DeltaRuleGrad{
+              .dq = x[7],
+              .dk = x[8],
+              .dv = x[9],
+              .dg = x[10],
+              .dbeta = x[11],
+              .states = room(ops, buffers, {1 + t.rows / kDeltaChunk, kHeads.state()}),
+              .work = room(ops, buffers, delta_work_shape(ops.device(), kHeads, t.rows, true)),
+              .o_grad = x[6],
+              .q = x[0],
+              .k = x[1],
+              .v = x[2],
+              .g = x[3],
+              .beta = x[4],
+              .first = x[5],
+              .heads = kHeads});
           ops.synchronize();
         },
         std::max(Trial::rounding(t.type), 1e-11));
