@@ -39,10 +39,10 @@ class ChunkOperands {
 
  protected:
   __device__ float key(const View& in, i64 key_head, int r, int c) const {
-    return r < count_ && c < keys_ ? widened(*Rows<T>(in).at(row_ + r, key_head * keys_ + c)) : 0;
+    return r < count_ && c < keys_ ? widened(*element<T>(in, row_ + r, key_head * keys_ + c)) : 0;
   }
   __device__ float value(const View& in, i64 head, int r, int c) const {
-    return r < count_ && c < values_ ? widened(*Rows<T>(in).at(row_ + r, head * values_ + c)) : 0;
+    return r < count_ && c < values_ ? widened(*element<T>(in, row_ + r, head * values_ + c)) : 0;
   }
   __device__ float value(const DeltaMatrix& in, i64 head, int r, int c) const {
     return r < count_ && c < values_ ? in(row_ + r, head * values_ + c) : 0;
@@ -53,7 +53,7 @@ class ChunkOperands {
   // Element (r, c) of the state before the chunk, and of the gradient of the state after it.
   __device__ float state(i64 head, int r, int c) const {
     if (begins_ || r >= keys_ || c >= values_) return 0;
-    return *Rows<float>(x_.states).at(row_ / kChunk - 1, (head * keys_ + r) * values_ + c);
+    return *element<float>(x_.states, row_ / kChunk - 1, (head * keys_ + r) * values_ + c);
   }
   __device__ float dstate(i64 head, int r, int c) const {
     if (ends_ || r >= keys_ || c >= values_) return 0;
@@ -179,14 +179,13 @@ class HeadGradients : ChunkOperands<T> {
 
   __device__ void store_columns(int first, Sums& d, Sums& dr) {
     const auto there = [&](int r, int c) { return r < count_ && first + c < values_; };
-    const Rows<T> dv(x_.dv);
     place_.each(d, [&](int r, int c, float& s) {
       if (there(r, c)) room_.d(row_ + r, head_ * values_ + first + c) = s;
     });
     place_.each(dr, [&](int r, int c, float& s) {
       if (!there(r, c)) return;
       room_.dr(row_ + r, head_ * values_ + first + c) = s;
-      round_to(*dv.at(row_ + r, head_ * values_ + first + c), s_.by.beta[r] * s);
+      round_to(*element<T>(x_.dv, row_ + r, head_ * values_ + first + c), s_.by.beta[r] * s);
     });
   }
 
@@ -265,7 +264,7 @@ class HeadGradients : ChunkOperands<T> {
     }
     const float pulls = block_sum(of[kPull], s_.partial);  // also a barrier
     if (tid_ < count_) {
-      *Rows<float>(x_.dbeta).at(row_ + tid_, head_) = of[kOfBeta];
+      *element<float>(x_.dbeta, row_ + tid_, head_) = of[kOfBeta];
       room_.q_dot(row_ + tid_, head_) = of[kOfQ];
       room_.k_dot(row_ + tid_, head_) = of[kOfK] + turned;
     }
@@ -274,9 +273,8 @@ class HeadGradients : ChunkOperands<T> {
     const float all = s_.by.up[count_ - 1] * states + pulls;
     const float second = running_sum(s_.c[63 - tid_]);
     const float first = running_sum(s_.c[31 - tid_]) + __shfl_sync(~0u, second, 31);
-    const Rows<float> dg(x_.dg);
-    if (63 - tid_ < count_) *dg.at(row_ + 63 - tid_, head_) = second + all;
-    if (31 - tid_ < count_) *dg.at(row_ + 31 - tid_, head_) = first + all;
+    if (63 - tid_ < count_) *element<float>(x_.dg, row_ + 63 - tid_, head_) = second + all;
+    if (31 - tid_ < count_) *element<float>(x_.dg, row_ + 31 - tid_, head_) = first + all;
   }
 
   GradShared& s_;
@@ -365,7 +363,6 @@ class KeyGradients : ChunkOperands<T> {
   // Stores the gradient of rows before their normalisation, which multiplies them by rstd and `unit`.
   __device__ void store(const View& to, const View& from, Sums& sum, const DeltaMatrix& rstd,
                         const DeltaMatrix& dot, float unit) {
-    const Rows<T> y(to);
     place_.each(sum, [&](int r, int c, float& s) {
       if (r >= count_ || begin_ + c >= keys_) return;
       const i64 head = key_head_ * group_;
@@ -373,7 +370,7 @@ class KeyGradients : ChunkOperands<T> {
       float dots = 0;
       for (i64 j = 0; j < group_; ++j) dots += dot(row_ + r, head + j);
       const float own = by * Base::key(from, key_head_, r, begin_ + c) * dots;
-      round_to(*y.at(row_ + r, key_head_ * keys_ + begin_ + c), by * (unit * s - own));
+      round_to(*element<T>(to, row_ + r, key_head_ * keys_ + begin_ + c), by * (unit * s - own));
     });
   }
 

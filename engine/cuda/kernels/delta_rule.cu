@@ -29,7 +29,7 @@ class Chunk {
   __device__ void run() {
     float kk[DeltaPlace::kTiles][4] = {}, qk[DeltaPlace::kTiles][4] = {};
     __syncthreads();  // all threads have left the chunk before
-    if (tid_ < kChunk) s_.beta[tid_] = tid_ < count_ ? *Rows<float>(x_.beta).at(row_ + tid_, head_) : 0;
+    if (tid_ < kChunk) s_.beta[tid_] = tid_ < count_ ? *element<float>(x_.beta, row_ + tid_, head_) : 0;
     sum_decays();
     multiply(kk, qk);
     const float unit = 1 / sqrtf(static_cast<float>(x_.heads.key_width));
@@ -60,7 +60,7 @@ class Chunk {
     float g[2];
     for (int i = 0; i < 2; ++i) {
       const int r = tid_ + 32 * i;
-      g[i] = running_sum(r < count_ ? *Rows<float>(x_.g).at(row_ + r, head_) : 0);
+      g[i] = running_sum(r < count_ ? *element<float>(x_.g, row_ + r, head_) : 0);
     }
     s_.sum[tid_] = g[0];
     s_.sum[tid_ + 32] = g[1] + __shfl_sync(~0u, g[0], 31);
@@ -72,15 +72,14 @@ class Chunk {
     constexpr bool kExact = sizeof(T) == 2;
     const int width = static_cast<int>(x_.heads.key_width);
     const i64 first = head_ / (x_.heads.values / x_.heads.keys) * width;
-    const Rows<T> q(x_.q), k(x_.k);
     float q_squares = 0, k_squares = 0;
     for (int begin = 0; begin < width; begin += kChunk) {
       const int depth = width - begin < kChunk ? (width - begin + 7) / 8 * 8 : kChunk;
       __syncthreads();
       each_element([&](int r, int c) {
         const bool there = r < count_ && begin + c < width;
-        s_.q[r * kLd + c] = there ? widened(*q.at(row_ + r, first + begin + c)) : 0;
-        s_.k[r * kLd + c] = there ? widened(*k.at(row_ + r, first + begin + c)) : 0;
+        s_.q[r * kLd + c] = there ? widened(*element<T>(x_.q, row_ + r, first + begin + c)) : 0;
+        s_.k[r * kLd + c] = there ? widened(*element<T>(x_.k, row_ + r, first + begin + c)) : 0;
       });
       __syncthreads();
       const auto right = [&](int p, int j) { return s_.k[j * kLd + p]; };

@@ -62,7 +62,7 @@ class DeltaSlice {
   }
   // The slice of a state in a row of memory or states.
   __device__ float* stored(const View& in, i64 row) const {
-    return Rows<float>(in).at(row, head_ * x_.heads.key_width * x_.heads.value_width + first_);
+    return element<float>(in, row, head_ * x_.heads.key_width * x_.heads.value_width + first_);
   }
   __device__ float* stored(const DeltaMatrix& in, i64 row) const {
     return in.row(row) + head_ * x_.heads.key_width * x_.heads.value_width + first_;
@@ -153,15 +153,13 @@ class DeltaSlice {
   }
   // Loads the lane's numbers of the slice's columns of v or of a tensor like it.
   __device__ void load(Sums& y, const View& from) const {
-    const Rows<T> rows(from);
     each(y, [&](int r, int c, float& s) {
-      s = r < count_ && c < values_ ? widened(*rows.at(at_ + r, column_of(c))) : 0;
+      s = r < count_ && c < values_ ? widened(*element<T>(from, at_ + r, column_of(c))) : 0;
     });
   }
   __device__ void store(const View& to, Sums& x) const {
-    const Rows<T> rows(to);
     each(x, [&](int r, int c, float& s) {
-      if (r < count_ && c < values_) round_to(*rows.at(at_ + r, column_of(c)), s);
+      if (r < count_ && c < values_) round_to(*element<T>(to, at_ + r, column_of(c)), s);
     });
   }
 
@@ -173,7 +171,7 @@ class DeltaSlice {
     if constexpr (kStaged)
       return widened(staged[r * ld_ + c]);
     else
-      return r < count_ && c < keys_ ? widened(*Rows<T>(x).at(at_ + r, key_head_ * keys_ + c)) : 0;
+      return r < count_ && c < keys_ ? widened(*element<T>(x, at_ + r, key_head_ * keys_ + c)) : 0;
   }
   __device__ i64 column_of(int c) const { return head_ * x_.heads.value_width + first_ + c; }
   __device__ void each_of_state(int rows, int columns, const auto& f) const {
@@ -182,7 +180,7 @@ class DeltaSlice {
   }
   // Copies the chunk's rows of a key head, with zeros beyond its rows and columns.
   __device__ void copy(T* to, const View& from) const {
-    const T* const begin = Rows<T>(from).at(at_, key_head_ * keys_);
+    const T* const begin = element<T>(from, at_, key_head_ * keys_);
     const bool wide = reinterpret_cast<std::uintptr_t>(begin) % 16 == 0 && from.stride * sizeof(T) % 16 == 0;
     const int packs = padded_ / kPack;
     for (int i = static_cast<int>(threadIdx.x); i < kChunk * packs; i += kDeltaThreads) {

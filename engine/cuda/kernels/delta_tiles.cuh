@@ -8,6 +8,11 @@ namespace ft::cuda {
 
 constexpr int kDeltaThreads = 256, kChunk = static_cast<int>(kDeltaChunk);
 
+template <class T>
+__device__ inline T* element(const View& x, i64 row, i64 column) {
+  return static_cast<T*>(x.data) + row * x.stride + column;
+}
+
 // ---- products
 // An f32 number is a sum of two of tf32, high + low, with an error of 2^-22. A product takes three terms: high
 // high + high low + low high. kExact: the numbers are of 16 bits, so low is zero and its term left out.
@@ -124,7 +129,7 @@ struct DeltaFactors {
     sum[r] = room.sum(at, head);
     up[r] = there ? expf(sum[r]) : 0;
     rest[r] = there ? expf(last - sum[r]) : 0;
-    beta[r] = there ? *Rows<float>(x.beta).at(at, head) : 0;
+    beta[r] = there ? *element<float>(x.beta, at, head) : 0;
     q[r] = there ? room.q_rstd(at, head) * unit : 0;
     k[r] = there ? room.k_rstd(at, head) : 0;
   }
