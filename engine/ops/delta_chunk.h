@@ -1,5 +1,5 @@
-// The gated delta rule in chunks (Yang et al., "Parallelizing linear transformers with the delta rule", 2024),
-// as CPUs compute it; engine/cuda/kernels/delta_rule.h has the steps of GPUs. With S the state before a
+// The gated delta rule in chunks, as CPUs compute it (Yang et al., "Parallelizing linear transformers with
+// the delta rule", 2024); engine/cuda/kernels/delta_rule.h has the steps of GPUs. With S the state before a
 // chunk, s_i the sum of g up to row i, and
 //   A_ij = beta_i k_i k_j e^(s_i - s_j) for j < i,  P_ij = q_i k_j e^(s_i - s_j) for j <= i,
 // the rows d_i of the rule solve (I + A) D = R, R_i = beta_i (v_i - e^s_i S^T k_i), and

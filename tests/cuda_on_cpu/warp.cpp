@@ -166,8 +166,8 @@ void mma(T, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     for (int k = 0; k < 16; ++k) d[i] += rows[i / 2][k] * columns[i % 2][k];
 }
 
-// The operands lose their lower 13 bits. Element k of a row or column belongs to lane k % 4 of its four lanes,
-// as that lane's number k / 4 of the row or column.
+// The operands lose their lower 13 bits. Element k of a row or column belongs to lane k % 4 of its four
+// lanes, as that lane's number k / 4 of the row or column.
 void mma_tf32(float (&d)[4], const float (&a)[4], float b0, float b1) {
   Operands& operands = state().operands[thread()];
   Fragments& mine = operands.of[operands.turn++ % 2];

@@ -1,10 +1,12 @@
-// The gradients of the gated delta rule's operands: step 4 of delta_rule.h, all chunks at a time. First, for
-// every value head, D and dR once more, and with them the gradients
+// The gradients of the gated delta rule's operands: step 4 of delta_rule.h, all chunks at a time. First,
+// for every value head, D and dR once more, and with them the gradients
 //   of v: beta dR;  of P: dO D^T;  of A: -dR D^T, below its diagonal,
-// of beta and of the sums of g. Then, for every key head, the gradients of q and k through P, A and the states:
+// of beta and of the sums of g. Then, for every key head, the gradients of q and k through P, A and the
+// states:
 //   dQ = up dO S^T + dP' K,  dK = rest D dS^T - beta up dR S^T + dP'^T Q + (A' + A'^T) K,
-// with dP' and A' the gradients of Q K^T and K K^T. The first kernel also adds up the products of each row of Q
-// with its dQ, which the gradient of the normalisation needs, as products of numbers that it has, and of K.
+// with dP' and A' the gradients of Q K^T and K K^T. The first kernel also adds up the products of each row
+// of Q with its dQ, which the gradient of the normalisation needs, as products of numbers that it has, and
+// of K.
 #include "engine/cuda/kernels/delta_tiles.cuh"
 
 namespace ft::cuda {
@@ -79,6 +81,8 @@ class HeadGradients : ChunkOperands<T> {
   using Base::count_, Base::keys_, Base::place_, Base::room_, Base::row_, Base::values_, Base::x_;
 
  public:
+  static constexpr int kBlocks = 1;  // of a multiprocessor: seven sums need the registers
+
   __device__ HeadGradients(const DeltaOperands& x, const DeltaGpuRoom& room, i64 row)
       : Base(x, room, row),
         s_(shared_memory<GradShared>()),
@@ -98,8 +102,8 @@ class HeadGradients : ChunkOperands<T> {
  private:
   enum { kOfBeta, kOfSum, kPull, kOfQ, kOfK, kNumbers };
 
-  // Products with the states: read = K S, asked = Q S, back = K dS of columns from `first` on, of rows that are
-  // not normalised.
+  // Products with the states: read = K S, asked = Q S, back = K dS of columns from `first` on, of rows
+  // that are not normalised.
   __device__ void read_states(int first, Sums& read, Sums& asked, Sums& back) {
     for (int begin = 0; begin < keys_; begin += kChunk) {
       __syncthreads();
@@ -189,7 +193,8 @@ class HeadGradients : ChunkOperands<T> {
     });
   }
 
-  // Adds products of columns to the numbers of the lane's two rows. read, asked and back have their factors.
+  // Adds products of columns to the numbers of the lane's two rows. read, asked and back have their
+  // factors.
   __device__ void add_up(int first, Sums& read, Sums& asked, Sums& back, Sums& d, Sums& dr) {
     const Lane lane;
 #pragma unroll
@@ -207,8 +212,8 @@ class HeadGradients : ChunkOperands<T> {
       }
   }
 
-  // Turns the gradients of P and A into those of Q K^T and K K^T, and adds to the numbers of rows. Leaves in
-  // `a` the gradient of sum_i - sum_j.
+  // Computes the gradients of Q K^T and K K^T from those of P and A, and adds to the numbers of rows. The
+  // gradient of sum_i - sum_j is in `a` afterwards.
   __device__ void within(Sums& dp, Sums& da) {
     const DeltaFactors& by = s_.by;
     Sums kk = {}, qk = {};
@@ -244,7 +249,7 @@ class HeadGradients : ChunkOperands<T> {
       }
   }
 
-  // Adds up the numbers of rows, of sixteen lanes each, and stores what they are for.
+  // Adds up the numbers of rows over lanes, and stores the gradients of beta and g.
   __device__ void store_rows() {
     const Lane lane;
     float* const halves = s_.b;  // (kNumbers, 2, 64)
@@ -290,6 +295,8 @@ class KeyGradients : ChunkOperands<T> {
   using Base::count_, Base::keys_, Base::place_, Base::room_, Base::row_, Base::values_, Base::x_;
 
  public:
+  static constexpr int kBlocks = 2;
+
   __device__ KeyGradients(const DeltaOperands& x, const DeltaGpuRoom& room, i64 row)
       : Base(x, room, row),
         s_(shared_memory<GradShared>()),
@@ -380,7 +387,7 @@ class KeyGradients : ChunkOperands<T> {
 };
 
 template <class Gradients>
-__global__ void __launch_bounds__(kDeltaThreads)
+__global__ void __launch_bounds__(kDeltaThreads, Gradients::kBlocks)
     delta_operand_gradients(const __grid_constant__ DeltaOperands x,
                             const __grid_constant__ DeltaGpuRoom room, int window) {
   each_row_of_window(

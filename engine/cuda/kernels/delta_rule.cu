@@ -190,7 +190,10 @@ class States {
     Sums v, read = {}, o = {}, sum = {};
     slice_.load(v, x_.v);
     slice_.finish();
-    slice_.read(read, x_.o.data ? &o : nullptr);
+    if (x_.o.data)
+      slice_.template read<true>(read, o);
+    else
+      slice_.template read<false>(read, o);
     constexpr int kRow = Slice::kLd;
     slice_.each(v, [&](int r, int c, float& s) { right[r * kRow + c] = by.beta[r] * s; });
     slice_.each(read,

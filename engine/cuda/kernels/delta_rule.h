@@ -1,6 +1,6 @@
-// The steps in which a GPU computes the gated delta rule and its gradient; delta_chunk.h has the mathematics.
-// With T = (I + A)^-1 and S the state before a chunk, D = T R and R = beta (V - up K S), where `up` multiplies
-// row i by e^s_i, `rest` by e^(s_L - s_i). For a chunk's rows
+// The steps in which a GPU computes the gated delta rule and its gradient; delta_chunk.h has the
+// mathematics. With T = (I + A)^-1 and S the state before a chunk, D = T R and R = beta (V - up K S),
+// where `up` multiplies row i by e^s_i, `rest` by e^(s_L - s_i). For a chunk's rows
 //   O = up (Q S) + P D,  S <- e^s_L S + K^T (rest D),
 // and, with dS the gradient of the state after the chunk, the gradient of R is
 //   dR = T^T (P^T dO + rest (K dS)),  dS <- e^s_L dS + Q^T (up dO) - K^T (beta up dR).
@@ -9,8 +9,8 @@
 //   2. for every sequence and 32 columns of a state, one chunk after another: D, O, S;
 //   3. for the gradient, in addition to 1 and 2 without O: dR, dS from the last chunk to the first;
 //   4. all chunks at a time: the gradients of operands.
-// A block computes the chunks that begin (in 2 the sequences that begin, in 3 those that end) in its window of
-// rows, so the host need not know the sequences. Results do not depend on other sequences.
+// A block computes the chunks that begin (in 2 the sequences that begin, in 3 those that end) in its
+// window of rows, so the host need not know the sequences. Results do not depend on other sequences.
 #pragma once
 #include "engine/cuda/kernels/queue.h"
 #include "engine/ops/delta_operands.h"

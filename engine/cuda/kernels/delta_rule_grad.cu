@@ -33,12 +33,12 @@ class StateGradients {
     float *const grad = slice_.a, *const d = slice_.b;
     slice_.begin(row, count, true);
     const auto p = slice_.template triangle<true>(room_.p);
-    Sums o_grad, sum = {}, right = {};
+    Sums o_grad, sum = {}, right = {}, none = {};
     slice_.load(o_grad, x_.o_grad);
     slice_.each(o_grad, [&](int r, int c, float& s) { grad[r * kRow + c] = s; });
     slice_.finish();
     const auto inverse = slice_.template triangle<true>(room_.inverse);
-    slice_.read(sum, nullptr);
+    slice_.template read<false>(sum, none);
     slice_.each(sum, [&](int r, int, float& s) { s *= by.rest[r] * by.k[r]; });
     slice_.template add<true>(sum, p, grad);
     slice_.each(sum, [&](int r, int c, float& s) { d[r * kRow + c] = s; });

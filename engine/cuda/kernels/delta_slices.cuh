@@ -9,8 +9,8 @@ namespace ft::cuda {
 // Shared memory that every GPU since sm_80 gives a block.
 constexpr std::size_t kDeltaShared = 99 << 10;
 
-// kN: columns of the slice. kStaged: a chunk's queries and keys are copied to shared memory; if they do not
-// fit, they are read from global memory.
+// kN: columns of the slice. kStaged: a chunk's queries and keys are copied to shared memory; if they do
+// not fit, they are read from global memory.
 template <class T, int kN, bool kStaged>
 class DeltaSlice {
  public:
@@ -85,7 +85,8 @@ class DeltaSlice {
     if constexpr (kStaged) wait_for_copies<0>();
     __syncthreads();
   }
-  // The warp's rows of a lower triangular matrix (64, 64) of the chunk, or of its transpose, as left operands.
+  // The warp's rows of a lower triangular matrix (64, 64) of the chunk, or of its transpose, as left
+  // operands.
   struct Triangle {
     float of[kChunk / 8][4];
   };
@@ -118,15 +119,16 @@ class DeltaSlice {
                   }));
     }
   }
-  // read += K S, and with `asked` asked += Q S, of rows that are not normalised.
-  __device__ void read(Sums& read, Sums* asked) const {
+  // read += K S and, if wanted, asked += Q S, of rows that are not normalised.
+  template <bool kAsked>
+  __device__ void read(Sums& read, Sums& asked) const {
     if (row_ >= count_ || !works()) return;
 #pragma unroll 2
     for (int p = 0; p < padded_; p += 8) {
       const DeltaRightPart<false, kTiles> right([&](int r, int c) { return state(p + r, column_ + c); });
       add_product(read, left_part<kExact>([&](int r, int c) { return k(row_ + r, p + c); }), right);
-      if (asked)
-        add_product(*asked, left_part<kExact>([&](int r, int c) { return q(row_ + r, p + c); }), right);
+      if constexpr (kAsked)
+        add_product(asked, left_part<kExact>([&](int r, int c) { return q(row_ + r, p + c); }), right);
     }
   }
   // Replaces the state by keep state + the sum of terms(p, row, column, left, sums); see plus().
@@ -139,7 +141,8 @@ class DeltaSlice {
       each_number(sum, [&](int r, int c, float& s) { state(m + r, c) = s; });
     }
   }
-  // sum += rows m.. of K^T or Q^T, of eight rows p.. of the chunk, times `right` (64, kLd) with rows scaled.
+  // sum += rows m.. of K^T or Q^T, of eight rows p.. of the chunk, times `right` (64, kLd) with rows
+  // scaled.
   __device__ void plus(float (&sum)[kN / 8][4], int m, int p, bool queries, const float* right,
                        const auto& factor) const {
     add_product(sum,
@@ -147,7 +150,8 @@ class DeltaSlice {
                 DeltaRightPart<false, kN / 8>(
                     [&](int r, int c) { return factor(p + r) * right[(p + r) * kLd + c]; }));
   }
-  // Calls f(row, column, number) for the lane's numbers of a sum; of all 64 rows, and columns of the slice.
+  // Calls f(row, column, number) for the lane's numbers of a sum; of all 64 rows, and columns of the
+  // slice.
   __device__ void each(Sums& sum, const auto& f) const {
     if (works()) each_number(sum, [&](int r, int c, float& s) { f(row_ + r, column_ + c, s); });
   }
@@ -217,8 +221,8 @@ inline dim3 grid_of(const DeltaOperands& x, int window, int columns) {
           blocks(x.heads.value_width, columns)};
 }
 
-// Calls f(slice, columns, bytes of shared memory) with a null pointer to the kind of slice that the heads need.
-// Throws UserError if their keys are too wide for any.
+// Calls f(slice, columns, bytes of shared memory) with a null pointer to the kind of slice that the heads
+// need. Throws UserError if their keys are too wide for any.
 template <class T>
 void with_slice(const DeltaHeads& heads, const auto& f) {
   using Usual = DeltaSlice<T, 32, true>;

@@ -1,5 +1,5 @@
-// Parts of the kernels of the gated delta rule: products of warps with nearly f32's accuracy on tensor cores,
-// chunks and their factors.
+// Parts of the kernels of the gated delta rule: products of warps with nearly f32's accuracy on tensor
+// cores, chunks and their factors.
 #pragma once
 #include "engine/cuda/kernels/delta_rule.h"
 #include "engine/cuda/kernels/tiles.cuh"
@@ -14,8 +14,9 @@ __device__ inline T* element(const View& x, i64 row, i64 column) {
 }
 
 // ---- products
-// An f32 number is a sum of two of tf32, high + low, with an error of 2^-22. A product takes three terms: high
-// high + high low + low high. kExact: the numbers are of 16 bits, so low is zero and its term left out.
+// An f32 number is a sum of two of tf32, high + low, with an error of 2^-22. A product takes three terms:
+// high high + high low + low high. kExact: the numbers are of 16 bits, so low is zero and its term left
+// out.
 template <bool kExact>
 struct DeltaLeftPart {
   float high[4], low[4];
@@ -101,7 +102,7 @@ __device__ inline int rows_of_chunk(const std::int32_t* first, i64 rows, i64 row
   return count;
 }
 
-// Calls f(row) for those of the block's `window` rows, at most 64, for which is(row) is true.
+// Calls f(row) for every row in the block's window, of at most 64 rows, for which is(row) is true.
 __device__ inline void each_row_of_window(i64 rows, int window, const auto& is, const auto& f) {
   const i64 begin = static_cast<i64>(blockIdx.x) * window;
   for (int half = 0; half < 2; ++half) {
@@ -135,7 +136,8 @@ struct DeltaFactors {
   }
 };
 
-// Calls f(row, column) for all elements of a matrix (64, 64); neighbouring threads get neighbouring columns.
+// Calls f(row, column) for all elements of a matrix (64, 64); neighbouring threads get neighbouring
+// columns.
 __device__ inline void each_element(const auto& f) {
 #pragma unroll 8
   for (int i = static_cast<int>(threadIdx.x); i < kChunk * kChunk; i += kDeltaThreads)

@@ -17,9 +17,9 @@ namespace ft::cuda {
 //   of b the rows 2t, 2t + 1 of column g, then rows 2t + 8, 2t + 9;
 //   of d the columns 2t, 2t + 1 of row g, then of row g + 8.
 //
-// mma_tf32: d (16, 8) += a (16, 8) b (8, 8) by a complete warp, with sums in f32. The operands are f32 numbers
-// whose lower 13 bits the instruction ignores; to_tf32 rounds to the nearest number without them. Lane 4 g + t
-// holds
+// mma_tf32: d (16, 8) += a (16, 8) b (8, 8) by a complete warp, with sums in f32. The operands are f32
+// numbers whose lower 13 bits the instruction ignores; to_tf32 rounds to the nearest number without them.
+// Lane 4 g + t holds
 //   of a the rows g, g + 8 of column t, then of column t + 4;
 //   of b the rows t, t + 4 of column g;
 //   of d the same as above.

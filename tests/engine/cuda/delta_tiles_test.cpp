@@ -58,7 +58,7 @@ TEST(DeltaTiles, ProductsAreNearlyOfF32) {
   }
 }
 
-// One term has the accuracy of tf32: the test above needs the others.
+// A single term has the accuracy of tf32, so the test above needs the others.
 TEST(DeltaTiles, NumbersOfF32NeedAllTerms) { EXPECT_GT(error_of(false, Terms::exact, Order::forward), 1e-9); }
 
 TEST(DeltaTiles, NumbersAreRoundedToTheNearest) {
