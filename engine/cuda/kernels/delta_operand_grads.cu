@@ -212,8 +212,8 @@ class HeadGradients : ChunkOperands<T> {
       }
   }
 
-  // Computes the gradients of Q K^T and K K^T from those of P and A, and adds to the numbers of rows. The
-  // gradient of sum_i - sum_j is in `a` afterwards.
+  // Computes the gradients of Q K^T and K K^T from the gradients of P and A, and adds to the numbers of rows.
+  // Leaves the gradient of sum_i - sum_j in `a`.
   __device__ void within(Sums& dp, Sums& da) {
     const DeltaFactors& by = s_.by;
     Sums kk = {}, qk = {};

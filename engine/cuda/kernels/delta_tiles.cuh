@@ -139,7 +139,7 @@ struct DeltaFactors {
 // Calls f(row, column) for all elements of a matrix (64, 64); neighbouring threads get neighbouring
 // columns.
 __device__ inline void each_element(const auto& f) {
-#pragma unroll 8
+#pragma unroll 4
   for (int i = static_cast<int>(threadIdx.x); i < kChunk * kChunk; i += kDeltaThreads)
     f(i / kChunk, i % kChunk);
 }

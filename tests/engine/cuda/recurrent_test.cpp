@@ -204,6 +204,32 @@ TEST(CudaRecurrent, DeltaRuleOfLargeHeads) {
     }
 }
 
+TEST(CudaRecurrent, DeltaRuleRefusesKeysThatFitNoBlock) {
+  const DeltaHeads heads{1, 1, 1440, 1};
+  Trial t{DType::f32};
+  auto ops = make_cuda_ops(0, kSmall);
+  add_delta(t, {heads, {0, 1}});
+  std::list<OnGpu> gpu;
+  Tensors x;
+  for (const Matrix& m : t.made) x.push_back(gpu.emplace_back(*ops, m, 0).tensor);
+  std::vector<Buffer> buffers;
+  try {
+    ops->run(op::DeltaRule{.o = room(*ops, buffers, {1, 1}),
+                           .work = room(*ops, buffers, delta_work_shape(ops->device(), heads, 1, false)),
+                           .q = x[0],
+                           .k = x[1],
+                           .v = x[2],
+                           .g = x[3],
+                           .beta = x[4],
+                           .first = x[5],
+                           .heads = heads});
+    ADD_FAILURE() << "not refused";
+  } catch (const UserError& e) {
+    EXPECT_NE(std::string(e.what()).find("keys of 1440 columns are too wide"), std::string::npos) << e.what();
+  }
+  ops->synchronize();
+}
+
 // A sequence has the same bits wherever it lies in a batch.
 TEST(CudaRecurrent, DeltaRuleDoesNotDependOnOtherSequences) {
   constexpr std::int64_t kOwn = 70, kBefore = 5, kRows = 80;
