@@ -7,10 +7,10 @@
 namespace ft::cuda {
 namespace {
 
-enum class Terms { all, exact };
+enum class PartTerms { all, exact };
 
 // Element (r, c) of an operand: f32, or rounded to bf16.
-__device__ float element(int r, int c, int seed, bool rounded) {
+__device__ float operand_at(int r, int c, int seed, bool rounded) {
   const float x = static_cast<float>((r * 29 + c * 17 + seed * 11) % 101 - 50) / 37.0f;
   bf16 narrow;
   round_to(narrow, x);
@@ -18,12 +18,12 @@ __device__ float element(int r, int c, int seed, bool rounded) {
 }
 
 // y (64, 64) = a b, with operands of 16 bits or not, computed with or without the terms that f32 needs.
-__global__ void multiplies(float* y, bool rounded, Terms terms) {
+__global__ void multiplies_in_parts(float* y, bool rounded, PartTerms terms) {
   const DeltaPlace place;
   float sum[DeltaPlace::kTiles][4] = {};
-  const auto a = [&](int r, int c) { return element(r, c, 1, rounded); };
-  const auto b = [&](int r, int c) { return element(r, c, 2, rounded); };
-  if (terms == Terms::all)
+  const auto a = [&](int r, int c) { return operand_at(r, c, 1, rounded); };
+  const auto b = [&](int r, int c) { return operand_at(r, c, 2, rounded); };
+  if (terms == PartTerms::all)
     place.add(sum, kChunk, a, b);
   else
     place.add<true, true>(sum, kChunk, a, b);
@@ -31,11 +31,11 @@ __global__ void multiplies(float* y, bool rounded, Terms terms) {
 }
 
 // Returns the squared error of a product, relative to its squares.
-double error_of(bool rounded, Terms terms, Order order) {
+double error_of_product(bool rounded, PartTerms terms, Order order) {
   cuda_on_cpu::set_order(order);
   const Stream s;
   const Memory y(kChunk * kChunk);
-  launch("test", {s, dim3(1), kDeltaThreads}, multiplies, y.get(), rounded, terms);
+  launch("test", {s, dim3(1), kDeltaThreads}, multiplies_in_parts, y.get(), rounded, terms);
   const std::vector<float> got = y.values(s);
   cuda_on_cpu::set_order(Order::forward);
   double errors = 0, squares = 0;
@@ -43,7 +43,7 @@ double error_of(bool rounded, Terms terms, Order order) {
     for (int c = 0; c < kChunk; ++c) {
       double want = 0;
       for (int p = 0; p < kChunk; ++p)
-        want += double(element(r, p, 1, rounded)) * double(element(p, c, 2, rounded));
+        want += double(operand_at(r, p, 1, rounded)) * double(operand_at(p, c, 2, rounded));
       const double error = double(got[static_cast<std::size_t>(r * kChunk + c)]) - want;
       errors += error * error;
       squares += want * want;
@@ -53,13 +53,15 @@ double error_of(bool rounded, Terms terms, Order order) {
 
 TEST(DeltaTiles, ProductsAreNearlyOfF32) {
   for (const Order order : {Order::forward, Order::backward, Order::shuffled}) {
-    EXPECT_LT(error_of(false, Terms::all, order), 1e-12);
-    EXPECT_LT(error_of(true, Terms::exact, order), 1e-12);
+    EXPECT_LT(error_of_product(false, PartTerms::all, order), 1e-12);
+    EXPECT_LT(error_of_product(true, PartTerms::exact, order), 1e-12);
   }
 }
 
 // A single term has the accuracy of tf32, so the test above needs the others.
-TEST(DeltaTiles, NumbersOfF32NeedAllTerms) { EXPECT_GT(error_of(false, Terms::exact, Order::forward), 1e-9); }
+TEST(DeltaTiles, NumbersOfF32NeedAllTerms) {
+  EXPECT_GT(error_of_product(false, PartTerms::exact, Order::forward), 1e-9);
+}
 
 TEST(DeltaTiles, NumbersAreRoundedToTheNearest) {
   EXPECT_EQ(to_tf32(1.0f), 1.0f);
