@@ -1,8 +1,8 @@
-// Measures the computations of one block of LLaMA-2-7B in bf16 on a GPU, on 4096 tokens, and attention of
-// T5-Large. Products and attention are given in TFLOP/s. All else is given in GB/s that an ideal
-// implementation reads and writes, and in % of the measured copy bandwidth. Operands are normal random
-// numbers, because a GPU at its power limit is faster with zeros. Each call uses other operands than the
-// last, so that none are in the cache, and the GPU is warm. Times are measured by events: the median
+// Measures the computations of one block of LLaMA-2-7B in bf16 on a GPU, on 4096 tokens, attention of
+// T5-Large, and the delta rule of Qwen3.5. Products and attention are given in TFLOP/s. All else is given in
+// GB/s that an ideal implementation reads and writes, and in % of the measured copy bandwidth. Operands are
+// normal random numbers, because a GPU at its power limit is faster with zeros. Each call uses other operands
+// than the last, so that none are in the cache, and the GPU is warm. Times are measured by events: the median
 // (least..most) of single calls.
 //     bench_gpu [GPU's number] [--only TEXT]    markdown on standard output; TEXT: a part of a row's name
 #include <algorithm>
@@ -19,6 +19,7 @@
 #include "engine/core/error.h"
 #include "engine/cuda/cuda_ops.h"
 #include "engine/cuda/gpu.h"
+#include "engine/ops/delta_room.h"
 #include "engine/ops/ops.h"
 #include "engine/ops/trace_ops.h"
 
@@ -96,7 +97,7 @@ class Bench {
     std::printf("| computation | us | TFLOP/s | GB/s | %% of copy |\n|---|---|---|---|---|\n");
     for (const auto group :
          {&Bench::copy, &Bench::products, &Bench::products_in_fp8, &Bench::attention, &Bench::attention_of_t5,
-          &Bench::elementwise, &Bench::loss, &Bench::optimizers}) {
+          &Bench::delta_rule, &Bench::elementwise, &Bench::loss, &Bench::optimizers}) {
       std::vector<std::vector<Case>> sets;
       for (Arena& arena : sets_) {
         arena.rewind(0);
@@ -218,6 +219,53 @@ class Bench {
     };
     add(name, forward);
     add(std::string(name) + ": gradient", backward);
+  }
+  // Qwen3.5's and Qwen3-Next's heads, on one sequence and on eight.
+  void delta_rule() {
+    const DeltaHeads heads{16, 32, 128, 128};
+    const auto keys = [&] { return numbers(kRows, heads.key_columns()); };
+    const auto values = [&] { return numbers(kRows, heads.value_columns()); };
+    const auto gate = [&](float value) { return constant(kRows, heads.values, value); };
+    const Tensor work = arena_->take(delta_work_shape(ops_->device(), heads, kRows, true), DType::f32);
+    op::DeltaRule rule{.o = values(),
+                       .work = work,
+                       .q = keys(),
+                       .k = keys(),
+                       .v = values(),
+                       .g = gate(-0.05f),
+                       .beta = gate(0.5f),
+                       .first = zeros(kRows),
+                       .heads = heads};
+    op::DeltaRuleGrad gradient{.dq = keys(),
+                               .dk = keys(),
+                               .dv = values(),
+                               .dg = gate(0),
+                               .dbeta = gate(0),
+                               .states = arena_->take({kRows / kDeltaChunk, heads.state()}, DType::f32),
+                               .work = work,
+                               .o_grad = values(),
+                               .q = rule.q,
+                               .k = rule.k,
+                               .v = rule.v,
+                               .g = rule.g,
+                               .beta = rule.beta,
+                               .first = rule.first,
+                               .heads = heads};
+    for (const std::int64_t length : {kRows, kRows / 8}) {
+      const std::string name = length == kRows ? "delta rule" : "delta rule, 8 x 512";
+      rule.first = gradient.first = first_rows(length);
+      measure(name, [rule](Ops& o) { o.run(rule); });
+      measure(name + ": gradient", [gradient](Ops& o) { o.run(gradient); });
+    }
+  }
+  // The first row of each row's sequence, for sequences of one length.
+  Tensor first_rows(std::int64_t length) {
+    const Tensor t = arena_->take({kRows}, DType::i32);
+    std::vector<std::int32_t> host(static_cast<std::size_t>(kRows));
+    for (std::size_t i = 0; i < host.size(); ++i)
+      host[i] = static_cast<std::int32_t>(static_cast<std::int64_t>(i) / length * length);
+    ops_->upload(t, host.data());
+    return t;
   }
   void dropped(Tensor y, Tensor x, Tensor gate, Tensor up, Tensor act) {
     const op::Drop drop{.p = 0.1f, .random = Random{2}};

@@ -189,7 +189,7 @@ DeltaNet::Gates DeltaNet::gates(Ctx& c, const Inputs& in, const HeadPart& part) 
 }
 
 Tensor DeltaNet::room_to_work(Ctx& c, const DeltaHeads& h, std::int64_t rows, bool gradient) {
-  return c.scratch.take({delta_work_rows(h, rows), delta_work(h, gradient)}, DType::f32);
+  return c.scratch.take(delta_work_shape(c.ops.device(), h, rows, gradient), DType::f32);
 }
 
 void DeltaNet::run(Ctx& c, Tensor o, const Inputs& in, const Positions& p) const {

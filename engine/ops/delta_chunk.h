@@ -1,11 +1,11 @@
-// The gated delta rule in chunks, shared by all backends (Yang et al., "Parallelizing linear transformers
-// with the delta rule", 2024). With S the state before a chunk, s_i the sum of g up to row i, and
+// The gated delta rule in chunks, as CPUs compute it (Yang et al., "Parallelizing linear transformers with
+// the delta rule", 2024); engine/cuda/kernels/delta_rule.h has the steps of GPUs. With S the state before a
+// chunk, s_i the sum of g up to row i, and
 //   A_ij = beta_i k_i k_j e^(s_i - s_j) for j < i,  P_ij = q_i k_j e^(s_i - s_j) for j <= i,
 // the rows d_i of the rule solve (I + A) D = R, R_i = beta_i (v_i - e^s_i S^T k_i), and
 //   o_i = e^s_i S^T q_i + (P D)_i,  S <- e^s_L S + sum over i of k_i e^(s_L - s_i) d_i^T.
 //
-// An Executor computes on small matrices: a CPU in vectors, a GPU with the threads of a block. Each member
-// function ends when all of its results are there.
+// An Executor computes on small matrices, in vectors.
 //   each(rows, columns, f): calls f(part, row, column) for all; a part is as many columns as the executor
 //     computes at once, with load(p), store(p, x), all(number), and before(x, n), which is x in the first n
 //     of these columns and zero in others;
@@ -17,9 +17,9 @@
 //   product(y, m, n, Left a, b, depth, add): y = or += a b. b and y have whole vectors of columns;
 //   solve(a, x, m, n), solve_back(a, x, m, n): x = (I + a)^-1 x, or with the transpose of I + a.
 #pragma once
+#include "engine/ops/delta_operands.h"
 #include "engine/ops/delta_room.h"
 #include "engine/ops/math.h"
-#include "engine/ops/view.h"
 
 namespace ft {
 
@@ -30,59 +30,6 @@ struct DeltaLeft {
 };
 FT_HD inline DeltaLeft plain(const DeltaMatrix& m) { return {m.data, m.ld, 1}; }
 FT_HD inline DeltaLeft transposed(const DeltaMatrix& m) { return {m.data, 1, m.ld}; }
-
-// The operands of both operations; an operation leaves those that it lacks empty.
-struct DeltaOperands {
-  View o, q, k, v, o_grad, dq, dk, dv;
-  View g, beta, dg, dbeta;  // f32
-  View memory, states;      // rows of V k v
-  const std::int32_t *first, *slot, *past;
-  View work;
-  DeltaHeads heads;
-};
-
-FT_HD inline DeltaOperands operands_of(const op::DeltaRule& x) {
-  return {.o = view_of(x.o),
-          .q = view_of(x.q),
-          .k = view_of(x.k),
-          .v = view_of(x.v),
-          .o_grad = {},
-          .dq = {},
-          .dk = {},
-          .dv = {},
-          .g = view_of(x.g),
-          .beta = view_of(x.beta),
-          .dg = {},
-          .dbeta = {},
-          .memory = view_of(x.memory),
-          .states = {},
-          .first = data_of<const std::int32_t>(x.first),
-          .slot = data_of<const std::int32_t>(x.slot),
-          .past = data_of<const std::int32_t>(x.past),
-          .work = view_of(x.work),
-          .heads = x.heads};
-}
-FT_HD inline DeltaOperands operands_of(const op::DeltaRuleGrad& x) {
-  return {.o = {},
-          .q = view_of(x.q),
-          .k = view_of(x.k),
-          .v = view_of(x.v),
-          .o_grad = view_of(x.o_grad),
-          .dq = view_of(x.dq),
-          .dk = view_of(x.dk),
-          .dv = view_of(x.dv),
-          .g = view_of(x.g),
-          .beta = view_of(x.beta),
-          .dg = view_of(x.dg),
-          .dbeta = view_of(x.dbeta),
-          .memory = {},
-          .states = view_of(x.states),
-          .first = data_of<const std::int32_t>(x.first),
-          .slot = nullptr,
-          .past = nullptr,
-          .work = view_of(x.work),
-          .heads = x.heads};
-}
 
 template <class T, class Executor>
 class DeltaHead {
@@ -196,8 +143,8 @@ class DeltaHead {
     e_.load(m.q, at<const T>(x_.q, row, column), x_.q.stride, rows_, n);
     e_.load(m.k, at<const T>(x_.k, row, column), x_.k.stride, rows_, n);
     e_.rows(rows_, [&](i64 r) {
-      m.q_rstd[r] = 1 / math::sqrt(e_.dot(m.q.row(r), m.q.row(r), n) + kEps);
-      m.k_rstd[r] = 1 / math::sqrt(e_.dot(m.k.row(r), m.k.row(r), n) + kEps);
+      m.q_rstd[r] = 1 / math::sqrt(e_.dot(m.q.row(r), m.q.row(r), n) + kDeltaEps);
+      m.k_rstd[r] = 1 / math::sqrt(e_.dot(m.k.row(r), m.k.row(r), n) + kDeltaEps);
     });
     scale(m.q, rows_, n, [&](i64 r) { return m.q_rstd[r] * unit; });
     scale(m.k, rows_, n, [&](i64 r) { return m.k_rstd[r]; });
@@ -382,8 +329,6 @@ class DeltaHead {
     e_.store(at<T>(x_.dq, row, column), x_.dq.stride, m.dq, rows_, n);
     e_.store(at<T>(x_.dk, row, column), x_.dk.stride, m.dk, rows_, n);
   }
-
-  static constexpr float kEps = 1e-6f;
 
   Executor& e_;
   const DeltaOperands& x_;

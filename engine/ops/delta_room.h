@@ -1,4 +1,5 @@
-// Memory in which a chunk of the gated delta rule is computed (delta_chunk.h), as a list of matrices.
+// Memory in which the gated delta rule is computed, as lists of matrices: for a chunk of a key head on a CPU
+// (delta_chunk.h), for all rows at a time on a GPU (engine/cuda/kernels/delta_rule.h).
 #pragma once
 #include <cstdint>
 
@@ -9,6 +10,9 @@ namespace ft {
 
 // Most rows of a chunk.
 inline constexpr std::int64_t kDeltaChunk = 64;
+
+// Added to the squared length of queries and keys that are normalised.
+inline constexpr float kDeltaEps = 1e-6f;
 
 // Columns that a matrix of n columns has in memory: whole vectors of any CPU.
 FT_HD constexpr std::int64_t delta_columns(std::int64_t n) { return (n + 15) / 16 * 16; }
@@ -70,6 +74,38 @@ FT_HD inline DeltaRoom delta_room(const DeltaHeads& h, float* at, bool gradient)
     m.dstate = matrix(group * h.key_width, v);
     m.turned = matrix(v, k);
     m.dsum = floats(L), m.pulls = floats(L), m.dots = floats(k);
+  }
+  m.elements = at - begin;
+  return m;
+}
+
+// The memory on a GPU, whose matrices have the operation's rows. A row of a chunk's matrix has kDeltaChunk
+// columns. The members after `k_rstd` are for the gradient.
+struct DeltaGpuRoom {
+  DeltaMatrix inverse, p;           // (rows, V 64) (I + A)^-1 and P; then the gradients of k k^T and q k^T
+  DeltaMatrix sum, q_rstd, k_rstd;  // (rows, V) sums of g in the chunk; the same for all heads of a group
+  DeltaMatrix d, dr;                // (rows, V v) d, and the gradient of the system's right side
+  DeltaMatrix q_dot, k_dot;         // (rows, V) products of a normalised row with its gradient
+  DeltaMatrix dstates;              // (rows / 64, V k v) gradients of the states between chunks
+  std::int64_t elements = 0;
+};
+
+// Lays the matrices out from `at` on. gradient: adds the matrices for the gradient.
+FT_HD inline DeltaGpuRoom delta_gpu_room(const DeltaHeads& h, std::int64_t rows, float* at, bool gradient) {
+  DeltaGpuRoom m;
+  float* const begin = at;
+  const auto matrix = [&](std::int64_t n, std::int64_t columns) {
+    float* const from = at;
+    at += delta_columns(n * columns);
+    return DeltaMatrix{from, columns};
+  };
+  m.inverse = matrix(rows, h.values * kDeltaChunk), m.p = matrix(rows, h.values * kDeltaChunk);
+  m.sum = matrix(rows, h.values), m.q_rstd = matrix(rows, h.values), m.k_rstd = matrix(rows, h.values);
+  if (gradient) {
+    const std::int64_t v = h.values * h.value_width;
+    m.d = matrix(rows, v), m.dr = matrix(rows, v);
+    m.q_dot = matrix(rows, h.values), m.k_dot = matrix(rows, h.values);
+    m.dstates = matrix(rows / kDeltaChunk, v * h.key_width);
   }
   m.elements = at - begin;
   return m;

@@ -52,6 +52,10 @@ bool is_gate(const Tensor& t, std::int64_t rows, std::int64_t heads) {
   return t.dtype == DType::f32 && t.rows() == rows && t.cols() == heads;
 }
 
+bool fits_cpu(const Tensor& work, const DeltaHeads& h, bool gradient) {
+  return work.rows() % h.keys == 0 && work.rows() > 0 && work.cols() >= delta_work(h, gradient);
+}
+
 // d: DeltaRule or DeltaRuleGrad.
 template <class D>
 void check_delta(const D& d, bool gradient) {
@@ -64,10 +68,15 @@ void check_delta(const D& d, bool gradient) {
           "delta_rule: v is not (rows, V v)");
   require(is_gate(d.g, d.q.rows(), h.values) && is_gate(d.beta, d.q.rows(), h.values),
           "delta_rule: g or beta is not (rows, V) f32");
-  require(d.work.dtype == DType::f32 && d.work.rows() % h.keys == 0 && d.work.rows() > 0 &&
-              d.work.cols() >= delta_work(h, gradient),
+  require(d.work.dtype == DType::f32 && d.work.dense() &&
+              (fits_cpu(d.work, h, gradient) || d.work.numel() >= delta_gpu_work(h, d.q.rows(), gradient)),
           "delta_rule: too little memory to work in");
   check_first(d.first, d.q.rows());
+}
+
+// Checks what check() leaves open, because it does not know the device.
+void check_cpu_work(const auto& d, bool gradient) {
+  require(fits_cpu(d.work, d.heads, gradient), "delta_rule: too little memory for a CPU to work in");
 }
 
 // Products of a chunk of L rows, as in delta_chunk.h.
@@ -120,6 +129,7 @@ void DeltaRule::check() const {
   check_memory(memory, DType::f32, heads.state(), slot, past, q.rows());
 }
 void DeltaRule::check_indices() const {
+  check_cpu_work(*this, false);
   check_first_rows(first);
   check_slots(memory, slot, past);
 }
@@ -138,7 +148,10 @@ void DeltaRuleGrad::check() const {
       states.dtype == DType::f32 && states.cols() == heads.state() && states.rows() >= q.rows() / kDeltaChunk,
       "delta_rule_grad: too little memory for states");
 }
-void DeltaRuleGrad::check_indices() const { check_first_rows(first); }
+void DeltaRuleGrad::check_indices() const {
+  check_cpu_work(*this, true);
+  check_first_rows(first);
+}
 double DeltaRuleGrad::flops() const { return chunk_flops(heads, q.rows(), true); }
 double DeltaRuleGrad::bytes() const {
   return 2 * (bytes_of(q) + bytes_of(k) + bytes_of(v)) + bytes_of(o_grad) + 2 * bytes_of(states);
@@ -150,9 +163,18 @@ std::int64_t delta_work(const DeltaHeads& h, bool gradient) {
   return delta_room(h, reinterpret_cast<float*>(std::uintptr_t{1} << 20), gradient).elements;  // only counts
 }
 
+std::int64_t delta_gpu_work(const DeltaHeads& h, std::int64_t rows, bool gradient) {
+  return delta_gpu_room(h, rows, reinterpret_cast<float*>(std::uintptr_t{1} << 20), gradient).elements;
+}
+
 std::int64_t delta_work_rows(const DeltaHeads& h, std::int64_t rows) {
   constexpr std::int64_t kRowsOfAPart = 2048, kMostParts = 4;
   return h.keys * std::clamp<std::int64_t>(rows / kRowsOfAPart, 1, kMostParts);
+}
+
+Shape delta_work_shape(const Device& device, const DeltaHeads& h, std::int64_t rows, bool gradient) {
+  if (device.kind == Device::Kind::cuda) return {delta_gpu_work(h, rows, gradient)};
+  return {delta_work_rows(h, rows), delta_work(h, gradient)};
 }
 
 }  // namespace ft

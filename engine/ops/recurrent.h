@@ -6,6 +6,7 @@
 // memory that belongs to the row's sequence, and `past` (rows) i32 is the number of tokens that the sequence
 // had before these rows. With past 0 the memory is not read. It is always written.
 #pragma once
+#include "engine/ops/device.h"
 #include "engine/ops/roles.h"
 
 namespace ft {
@@ -20,10 +21,13 @@ struct DeltaHeads {
   std::int64_t state() const { return values * key_width * value_width; }  // elements of a sequence's state
 };
 
-// Size of the memory that the delta rule works in, as rows and columns of f32: it depends only on the heads
-// and the number of rows.
+// Size of the memory that the delta rule works in, in f32: it depends only on the heads, the number of rows
+// and the kind of device. A CPU needs delta_work_rows() rows of delta_work() columns, a GPU delta_gpu_work()
+// elements.
+Shape delta_work_shape(const Device&, const DeltaHeads&, std::int64_t rows, bool gradient);
 std::int64_t delta_work(const DeltaHeads&, bool gradient);
 std::int64_t delta_work_rows(const DeltaHeads&, std::int64_t rows);
+std::int64_t delta_gpu_work(const DeltaHeads&, std::int64_t rows, bool gradient);
 
 namespace op {
 
@@ -123,12 +127,12 @@ struct DeltaGatesGrad {
 // Queries and keys are divided by sqrt(|x|^2 + 1e-6), queries also by sqrt(k). Computed in chunks of at most
 // 64 tokens, which begin with their sequence: the results do not depend on other sequences.
 //
-// work: memory of delta_work_rows() rows; a row is for one key head of some of the sequences.
+// work: memory of delta_work_shape(); on a CPU a row is for one key head of some of the sequences.
 struct DeltaRule {
   static constexpr const char* kName = "delta_rule";
   Out o;                    // (rows, V v)
   InOut memory = Tensor{};  // (slots, V k v) f32
-  Out work;                 // f32, (a multiple of K, at least delta_work())
+  Out work;                 // f32, dense
   In q, k, v;               // (rows, K k) twice, (rows, V v)
   In g, beta;               // (rows, V) f32
   In first;
@@ -160,7 +164,7 @@ struct DeltaRuleGrad {
   Out dq, dk, dv;
   Out dg, dbeta;  // (rows, V) f32
   Out states;     // (rows / 64, V k v) f32: the states between chunks
-  Out work;       // f32, (a multiple of K, at least delta_work())
+  Out work;       // f32, dense
   In o_grad;      // (rows, V v)
   In q, k, v;
   In g, beta;

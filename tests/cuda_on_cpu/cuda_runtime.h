@@ -75,6 +75,8 @@ int lane();
 // The instructions of engine/cuda/kernels/mma.cuh; T: bf16 or f16.
 template <class T>
 void mma(T, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1);
+void mma_tf32(float (&d)[4], const float (&a)[4], float b0, float b1);
+float to_tf32(float);
 template <class T>
 unsigned pair_of(T, float low, float high);
 void load_matrices(unsigned (&m)[4], unsigned row, bool transposed);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <vector>
 
 #include "engine/core/dtype.h"
@@ -163,6 +164,28 @@ void mma(T, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
     }
   for (int i = 0; i < 4; ++i)
     for (int k = 0; k < 16; ++k) d[i] += rows[i / 2][k] * columns[i % 2][k];
+}
+
+// The operands lose their lower 13 bits. Element k of a row or column belongs to lane k % 4 of its four
+// lanes, as that lane's number k / 4 of the row or column.
+void mma_tf32(float (&d)[4], const float (&a)[4], float b0, float b1) {
+  Operands& operands = state().operands[thread()];
+  Fragments& mine = operands.of[operands.turn++ % 2];
+  const auto cut = [](float x) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & ~0x1fffu); };
+  for (int i = 0; i < 4; ++i) mine.a[i] = cut(a[i]);
+  mine.b[0] = cut(b0);
+  mine.b[1] = cut(b1);
+  std::uint64_t all[32];
+  exchange_all(Meeting::product, ~0u, reinterpret_cast<std::uint64_t>(&mine), all);
+  const auto of = [&](int four, int k) { return reinterpret_cast<const Fragments*>(all[4 * four + k % 4]); };
+  const int g = lane() / 4, t = lane() % 4;
+  for (int i = 0; i < 4; ++i)
+    for (int k = 0; k < 8; ++k) d[i] += of(g, k)->a[i / 2 + k / 4 * 2] * of(2 * t + i % 2, k)->b[k / 4];
+}
+// Rounds to the nearest number of 19 bits; ties go away from zero.
+float to_tf32(float x) {
+  if (!std::isfinite(x)) return x;
+  return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000u) & ~0x1fffu);
 }
 template <class T>
 unsigned pair_of(T, float low, float high) {

@@ -17,6 +17,13 @@ namespace ft::cuda {
 //   of b the rows 2t, 2t + 1 of column g, then rows 2t + 8, 2t + 9;
 //   of d the columns 2t, 2t + 1 of row g, then of row g + 8.
 //
+// mma_tf32: d (16, 8) += a (16, 8) b (8, 8) by a complete warp, with sums in f32. The operands are f32
+// numbers whose lower 13 bits the instruction ignores; to_tf32 rounds to the nearest number without them.
+// Lane 4 g + t holds
+//   of a the rows g, g + 8 of column t, then of column t + 4;
+//   of b the rows t, t + 4 of column g;
+//   of d the same as above.
+//
 // load_matrices: loads four matrices of 8 x 8 two-byte elements. Lane i gives the address of row i % 8 of
 // matrix i / 8, 16 bytes each. Lane 4 g + t gets of each matrix the columns 2t, 2t + 1 of row g, or,
 // transposed, the rows 2t, 2t + 1 of column g.
@@ -65,6 +72,19 @@ __device__ inline void mma(f16, float (&d)[4], const unsigned (&a)[4], unsigned 
       "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+__device__ inline void mma_tf32(float (&d)[4], const float (&a)[4], float b0, float b1) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
+        "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
+}
+__device__ inline float to_tf32(float x) {
+  unsigned y;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(y) : "f"(x));
+  return __uint_as_float(y);
 }
 __device__ inline unsigned pair_of(bf16, float low, float high) {
   unsigned word;
@@ -125,6 +145,10 @@ template <class T>
 void mma(T type, float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1) {
   cuda_on_cpu::mma(type, d, a, b0, b1);
 }
+inline void mma_tf32(float (&d)[4], const float (&a)[4], float b0, float b1) {
+  cuda_on_cpu::mma_tf32(d, a, b0, b1);
+}
+inline float to_tf32(float x) { return cuda_on_cpu::to_tf32(x); }
 template <class T>
 unsigned pair_of(T type, float low, float high) {
   return cuda_on_cpu::pair_of(type, low, high);
