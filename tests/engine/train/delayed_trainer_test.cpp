@@ -34,7 +34,7 @@ class Vectors final : public PlainModel {
       : PlainModel({{"a", kSizes[0]}, {"b", kSizes[1]}, {"c", kSizes[2]}}, dtype),
         overflow_(std::move(overflow)) {}
   void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, const Loss& loss) override {
-    const auto [sum, scale, smoothing, dynamic] = std::get<CrossEntropy>(loss);
+    const auto& [sum, scale, smoothing, dynamic, stretches, groups] = std::get<CrossEntropy>(loss);
     *sum.as<double>() += 1;
     for (int u = 3; u-- > 0;) {
       const Use use(store, u, true);

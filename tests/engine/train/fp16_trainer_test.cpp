@@ -30,7 +30,7 @@ class Vector final : public PlainModel {
  public:
   explicit Vector(Happenings h) : PlainModel({{"w", kSize}}, DType::f16), happenings_(std::move(h)) {}
   void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, const Loss& loss) override {
-    const auto [sum, scale, smoothing, dynamic] = std::get<CrossEntropy>(loss);
+    const auto& [sum, scale, smoothing, dynamic, stretches, groups] = std::get<CrossEntropy>(loss);
     const Use use(store, 0, true);
     Parameter& p = parameters[0];
     const std::int32_t id = b.input_ids[0];

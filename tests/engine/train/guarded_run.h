@@ -30,7 +30,7 @@ class Sines final : public PlainModel {
   }
 
   void forward_backward(Ctx& c, ParameterStore& store, const Batch& b, const Loss& loss) override {
-    const auto [sum, scale, smoothing, dynamic] = std::get<CrossEntropy>(loss);
+    const auto& [sum, scale, smoothing, dynamic, stretches, groups] = std::get<CrossEntropy>(loss);
     *sum.as<double>() += 1;
     const std::int32_t id = b.input_ids[0];
     if (meddle_) meddle_(*this, store, id);
