@@ -67,6 +67,11 @@ class Doubled {
   std::vector<float> values_;
 };
 
+// Returns a name that no other file of a checkpoint has: values are written into its files by name.
+std::string first_name(const Parameter& p, const Attached& attached) {
+  return "first." + peft_name(p, attached);
+}
+
 // A second copy of a tensor in the file, under another name or transposed.
 struct Repeated {
   std::string name, of;
@@ -146,7 +151,7 @@ void write_first_factors(const std::string& folder, const Attached& attached, co
     const LoraAdapter& l = as_lora(*attached.adapters[i]);
     const Factors& f = first(i);
     for (const auto& [p, own] : {std::pair(&l.a, &f.a), std::pair(&l.b, &f.b)}) {
-      specs.push_back({peft_name(*p, attached), DType::f32, p->whole_shape()});
+      specs.push_back({first_name(*p, attached), DType::f32, p->whole_shape()});
       values[specs.back().name] = own;
     }
   }
@@ -166,7 +171,7 @@ std::vector<Factors> read_first_factors(const std::string& folder, const Attache
                               "path_initial_model_for_weight_conversion)"));
   const SafetensorsFile file(path, exit);
   const auto read = [&](const Parameter& p) {
-    const std::string name = peft_name(p, attached);
+    const std::string name = first_name(p, attached);
     const StoredTensor* t = file.find(name);
     const Shape& shape = p.whole_shape();
     if (!t || t->shape != std::vector<std::int64_t>(shape.dims, shape.dims + shape.rank) ||

@@ -18,7 +18,7 @@ void make_plain(const std::string& folder, const LoraConfig&, const Attached&, c
                 const std::string& base_model);
 
 // The file beside a checkpoint's adapter that holds the first A and B of LoRA-GA, under the names of A and B
-// in the adapter's file. Nothing else has them, and the base lacks their product.
+// in the adapter's file after "first.". Nothing else has them, and the base lacks their product.
 inline constexpr const char* kFirstFactors = "first_factors.safetensors";
 void write_first_factors(const std::string& folder, const Attached&, const FirstFactors&);
 // Throws UserError (`exit`) unless the folder has the file, and it has all of them in the model's shapes.

@@ -188,7 +188,7 @@ std::unique_ptr<WeightSource> open_base(BuiltModel& b, const RunConfig& config) 
 
 // Opens the adapter that the run starts from, or folds it into the weights. coded: see fold_adapter().
 void open_adapter(BuiltModel& b, const std::string& folder, const std::string& coded) {
-  if (!b.purpose.trains() && lora::is_folded(folder)) return fold_adapter(b, folder, coded);
+  if (b.purpose.work == Work::compute && lora::is_folded(folder)) return fold_adapter(b, folder, coded);
   b.start = std::make_unique<lora::AdapterFolder>(folder);
 }
 

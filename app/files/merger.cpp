@@ -4,6 +4,7 @@
 
 #include "app/config/gguf_base.h"
 #include "app/config/head_settings.h"
+#include "engine/files/file.h"
 #include "engine/ops/ops.h"
 
 namespace ft {
@@ -18,6 +19,14 @@ RunConfig merge_config(const std::string& model, const std::string& adapter) {
   if (const auto trained = trained_objective(model, adapter)) c.objective = *trained;
   take_head_settings(c);
   return c;
+}
+
+Purpose merge_purpose(const RunConfig& c) {
+  const auto& adapter = c.lora.adapter_name_or_path;
+  const std::string file = join_path(c.model.folder(), "config.json");
+  const bool fixed =
+      adapter ? lora::is_folded(*adapter) : lora::stored_four_bit_plan(file) || lora::stored_fp8_plan(file);
+  return {.work = fixed ? Work::compute : Work::train};
 }
 
 Merger::Merger(const BuiltModel& b, std::optional<DType> computed)

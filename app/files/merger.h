@@ -16,6 +16,9 @@ namespace ft {
 
 // Returns the configuration from which build_model builds a model, with an adapter or alone (`adapter` "").
 RunConfig merge_config(const std::string& model, const std::string& adapter);
+// Returns the purpose that build_model gets with it: a computation if nothing could be trained, because the
+// adapter is folded into weights, or the model alone is in 4 bits or FP8.
+Purpose merge_purpose(const RunConfig&);
 
 // Reads the base's tensors with the adapter merged in. Uses the BuiltModel, whose weights must be checked.
 class Merger {

@@ -164,7 +164,7 @@ GgufKeys keys_of(const GgufArgs& args, const RunConfig& config, const GgufModel&
 // Builds the model. Throws UserError (input) if the adapter has more tokens than the base, which GGUF's keys
 // describe.
 BuiltModel built_for(const GgufArgs& args, const RunConfig& config) {
-  BuiltModel built = build_model(config, Weights::check);
+  BuiltModel built = build_model(config, Weights::check, {}, merge_purpose(config));
   if (built.grown)
     throw UserError(Exit::input, str(args.adapter,
                                      ": it has more tokens than its base; make one model of both "

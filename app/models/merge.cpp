@@ -58,7 +58,7 @@ double measured_difference(const MergeArgs& args, const std::vector<float>& logi
                            DType t) {
   RunConfig c = merge_config(args.model, args.adapter);
   c.training.bf16 = true;
-  const BuiltModel coarse = build_model(c, Weights::check);
+  const BuiltModel coarse = build_model(c, Weights::check, {}, merge_purpose(c));
   const double largest = compare_logits(logits, probe_logits(coarse, tokens)).largest;
   return t == DType::f32 ? largest / 2048 : largest;
 }
@@ -109,7 +109,7 @@ Exit merge(const MergeArgs& args) {
   const std::optional<DType> dtype = parse_dtype(args.dtype);
   Screen screen(Screen::standard_error());
   const RunConfig config = merge_config(args.model, args.adapter);
-  BuiltModel built = build_model(config, Weights::check);
+  BuiltModel built = build_model(config, Weights::check, {}, merge_purpose(config));
   show_warnings(screen, built);
   if (const std::string why = explain_objective(args.model, args.adapter); !why.empty()) screen.line(why);
   OutputFolder output(args.output, args.overwrite, {args.model, args.adapter});

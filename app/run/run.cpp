@@ -61,7 +61,11 @@ Run::Run(const BuiltModel& model, const RunConfig& settings)
 Run::~Run() = default;
 
 void Run::build_model() {
-  built = ft::build_model(config, Weights::check, ranks.part(), purpose);
+  Purpose of_model = purpose;
+  const auto& adapter = config.lora.adapter_name_or_path;
+  // An adapter that is folded into weights leaves nothing that its training built.
+  if (purpose.work == Work::evaluate && adapter && lora::is_folded(*adapter)) of_model.work = Work::compute;
+  built = ft::build_model(config, Weights::check, ranks.part(), of_model);
   if (purpose.work == Work::train) return;
   EachParameter freeze([](Parameter& p) { p.trainable = false; });
   built.model().visit(freeze);

@@ -59,7 +59,6 @@ struct Case {
   Json shape = Json::object();
   double bound = 0;  // share of the loss
 };
-void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 // On CPUs the file holds the matrices of training bit for bit. Gemma's norms are stored larger by 1, which
 // rounds them.
@@ -116,7 +115,8 @@ TEST(Qat, TheFileHasTheTypesOfTraining) {
   ASSERT_EQ(w.train({"training.max_steps=1", "training.bf16=true"}), 0) << w.says();
   ASSERT_EQ(w.run({"export", "--to", "gguf", "--from", "out", "--output", "out.gguf"}), 0) << w.says();
   int coded = 0;
-  for (const GgufTensor& t : GgufFile((w / "out.gguf").string()).tensors()) {
+  const GgufFile file((w / "out.gguf").string());
+  for (const GgufTensor& t : file.tensors()) {
     const bool linear = t.shape.size() == 2 && t.name.starts_with("blk.");
     coded += linear;
     EXPECT_EQ(t.type, linear                ? GgmlType::q4_0
@@ -155,7 +155,8 @@ TEST(Qat, TheAverageIsExportedAsTrained) {
   const Place w(kFullFor8);
   ASSERT_EQ(w.train({"training.max_steps=2", "training.ema_decay=0.5"}), 0) << w.says();
   ASSERT_EQ(w.run({"export", "--to", "gguf", "--from", "out/ema", "--output", "ema.gguf"}), 0) << w.says();
-  for (const GgufTensor& t : GgufFile((w / "ema.gguf").string()).tensors())
+  const GgufFile file((w / "ema.gguf").string());
+  for (const GgufTensor& t : file.tensors())
     EXPECT_EQ(t.type == GgmlType::q8_0, t.shape.size() == 2 && t.name.starts_with("blk.")) << t.name;
 }
 

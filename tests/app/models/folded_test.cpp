@@ -37,6 +37,9 @@ std::string model_of(const Golden& g) {
 }
 std::string adapter_of(const Golden& g) { return source_path("tests/golden/folded/" + std::string(g.name)); }
 
+BuiltModel build(const RunConfig& c) { return build_model(c, Weights::check, {}, merge_purpose(c)); }
+BuiltModel build(const Golden& g) { return build(merge_config(model_of(g), adapter_of(g))); }
+
 std::vector<float> values(const SafetensorsFile& file, const StoredTensor& t) {
   std::vector<float> y(static_cast<std::size_t>(t.numel));
   file.read(t, Tensor(reinterpret_cast<std::byte*>(y.data()), DType::f32, {t.numel}));
@@ -82,8 +85,7 @@ std::vector<float> logits_of(const BuiltModel& b, const std::vector<std::int32_t
 class Folded : public testing::TestWithParam<Golden> {};
 
 TEST_P(Folded, MergedWeightsAreThoseOfPeft) {
-  const BuiltModel b =
-      build_model(merge_config(model_of(GetParam()), adapter_of(GetParam())), Weights::check);
+  const BuiltModel b = build(GetParam());
   EXPECT_FALSE(b.lora);
   EXPECT_EQ(b.folded, GetParam().linears);
   EXPECT_TRUE(b.warnings.empty()) << b.warnings[0];
@@ -107,8 +109,7 @@ TEST_P(Folded, MergedWeightsAreThoseOfPeft) {
 }
 
 TEST_P(Folded, LogitsAreThoseOfPeft) {
-  const BuiltModel b =
-      build_model(merge_config(model_of(GetParam()), adapter_of(GetParam())), Weights::check);
+  const BuiltModel b = build(GetParam());
   const SafetensorsFile expected(adapter_of(GetParam()) + "/expected.safetensors");
   const StoredTensor& stored = *expected.find("ids");
   std::vector<std::int32_t> ids(static_cast<std::size_t>(stored.numel));
@@ -120,8 +121,7 @@ TEST_P(Folded, LogitsAreThoseOfPeft) {
 
 // A weight may be read in parts.
 TEST_P(Folded, PartsOfAWeightAreThoseOfTheWhole) {
-  const BuiltModel b =
-      build_model(merge_config(model_of(GetParam()), adapter_of(GetParam())), Weights::check);
+  const BuiltModel b = build(GetParam());
   for (const std::string& name : b.base->names()) {
     const std::vector<std::int64_t> shape = b.base->info(name).shape;
     const std::int64_t n = shape.size() == 2 ? shape[0] * shape[1] : shape[0], cut = n / 3;
@@ -146,7 +146,7 @@ TEST(FoldedAdapter, IsNoStartOfATraining) {
   RunConfig c;
   c.model.model_name_or_path = model_of(kGoldens[4]);
   c.lora.adapter_name_or_path = adapter_of(kGoldens[4]);
-  const std::string error = error_of([&] { build_model(c, Weights::check, {}, {.work = Work::train}); });
+  const std::string error = error_of([&] { build_model(c, Weights::check); });
   EXPECT_EQ(error, "3 " + adapter_of(kGoldens[4]) +
                        "/adapter_config.json: peft_type: ft reads adapters of LoHa to generate, evaluate and "
                        "merge, and for nothing else; make a model of it with ft merge, and use that");
@@ -154,7 +154,7 @@ TEST(FoldedAdapter, IsNoStartOfATraining) {
 
 TEST(FoldedAdapter, NeedsDenseWeights) {
   RunConfig c = merge_config(source_path("tests/golden/four_bit/packed"), adapter_of(kGoldens[4]));
-  const std::string error = error_of([&] { build_model(c, Weights::check); });
+  const std::string error = error_of([&] { build(c); });
   EXPECT_NE(error.find("LoHa changes weights, and those of "), error.npos) << error;
   EXPECT_NE(error.find(" are in 4 bits; write them dense first (ft export --to hf --from "), error.npos)
       << error;
@@ -164,7 +164,7 @@ TEST(FoldedAdapter, NeedsDenseWeights) {
 TEST(FoldedAdapter, IsQuantizedWithItsWeights) {
   RunConfig c = merge_config(model_of(kGoldens[4]), adapter_of(kGoldens[4]));
   c.quantization.load_in_4bit = true;
-  const BuiltModel b = build_model(c, Weights::check);
+  const BuiltModel b = build(c);
   const auto* w = b.four_bit->find("model.layers.0.self_attn.q_proj.weight");
   ASSERT_NE(w, nullptr);
   const std::vector<float> coded = b.four_bit->dense(*b.base, *w);
@@ -206,7 +206,7 @@ class Malformed : public testing::Test {
     });
   }
   std::string error() const {
-    return error_of([&] { build_model(merge_config(model_of(golden_), folder.path()), Weights::check); });
+    return error_of([&] { build(merge_config(model_of(golden_), folder.path())); });
   }
   static bool all(const std::string&) { return true; }
   static Shape same(const std::string&, Shape s) { return s; }
