@@ -157,9 +157,9 @@ struct Delta {
   }
 };
 
-Matrix& work(const Trial& s, const DeltaHeads& h, bool gradient, std::int64_t parts = 1) {
-  Matrix& m = s.matrix(h.keys * parts, delta_work(h, gradient), DType::f32);
-  return m;
+Tensor work(const Trial& s, const DeltaHeads& h, bool gradient, std::int64_t parts = 1) {
+  const std::int64_t rows = h.keys * parts, cols = delta_work(h, gradient);
+  return s.vector(rows * cols, DType::f32).tensor.view({rows, cols});
 }
 
 template <class Test>
@@ -174,7 +174,7 @@ TEST(DeltaRule, IsTheReference) {
     Matrix &o = s.matrix(8), &other = s.matrix(9);
     for (const std::int64_t parts : {1, 2})
       s.ops.run(op::DeltaRule{.o = parts == 1 ? o.tensor : other.tensor,
-                              .work = Tensor(work(s, c.heads, false, parts)),
+                              .work = work(s, c.heads, false, parts),
                               .q = d.q,
                               .k = d.k,
                               .v = d.v,
