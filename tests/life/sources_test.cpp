@@ -80,7 +80,8 @@ TEST(SourcesLife, LossesOfDatasets) {
       EXPECT_NEAR((of_a[i] * a + of_b[i] * b) / (a + b), all[i], 1e-12 * all[i]) << i;
     EXPECT_GT(std::abs(of_a[0] - of_b[0]), 1e-4);
     EXPECT_TRUE(named.column("eval_loss/a").empty());
-    EXPECT_EQ(named.column("loss/a").size(), 6u);
+    EXPECT_GE(named.column("loss/a").size() + named.column("loss/b").size(), 9u)
+        << "some steps have one of them";
     EXPECT_TRUE(named.column("a_loss").empty());
 
     std::vector<std::string> eval{"eval", "--config", "run.json", "--json",
@@ -140,8 +141,12 @@ TEST(SourcesLife, MemoryIsPlannedAndSumsAreResumed) {
   resumed.insert(resumed.end(),
                  {"training.resume_from_checkpoint=out/checkpoint-2", "training.output_dir=out2"});
   ASSERT_EQ(w.train(resumed), 0) << w.says();
-  for (const char* name : {"loss", "loss/a", "loss/b", "eval_a_loss"})
-    EXPECT_EQ(w.column(name, "out2"), w.column(name)) << name;
+  for (const char* name : {"loss", "loss/a", "loss/b"}) {
+    std::vector<double> whole = w.column(name);
+    ASSERT_EQ(whole.size(), 3u) << name;  // of the first step, and of the steps up to 4 and 6
+    EXPECT_EQ(w.column(name, "out2"), std::vector<double>(whole.begin() + 1, whole.end())) << name;
+  }
+  EXPECT_EQ(w.column("eval_a_loss", "out2"), w.column("eval_a_loss"));
 }
 
 TEST(SourcesLife, CurriculaKeepTheDatasetsOfSequences) {

@@ -34,7 +34,7 @@ bool has(const Lines& all, const std::string& one) {
 TEST(Completion, Commands) {
   EXPECT_EQ(offered({"tr"}), (Lines{"train", "translate-args"}));
   EXPECT_TRUE(has(offered({""}), "completion"));
-  EXPECT_EQ(offered({"data", ""}), (Lines{"show", "stats"}));
+  EXPECT_EQ(offered({"data", ""}), (Lines{"show", "stats", "filter"}));
   EXPECT_EQ(offered({"completion", ""}), (Lines{"bash", "zsh", "fish"}));
   EXPECT_EQ(offered({"help", "ve"}), Lines{"verify"});
   EXPECT_EQ(offered({"help", "config", "lo"}), (Lines{"lora", "logging"}));

@@ -189,9 +189,6 @@ TEST_F(ReasoningRows, AnEmptyThoughtIsNotTrained) {
     EXPECT_EQ(learned(chat(full)), full + end) << chat_template;
   }
   config.chat_template = kPlain;
-  const std::string why = error(R"({"messages": [{"role": "assistant", "content": "Ada"}, )"
-                                R"({"role": "assistant", "content": "has", "train": false}]})");
-  EXPECT_NE(why.find("message 2 has \"weight\": 0 or \"train\": false"), std::string::npos) << why;
   const std::string completion = json_text(
       Json{{"prompt", {{{"role", "user"}, {"content", "x"}}}}, {"completion", Json::array({answer(empty)})}},
       -1);
@@ -243,6 +240,9 @@ TEST_F(ReasoningRows, OnlyTheLastTurnIsTrained) {
     EXPECT_NE(learned(chat("Ada", "has", {{"train", true}})).find("Ada"), std::string::npos);
   }
   config.chat_template = kPlain;
+  const std::string why = error(R"({"messages": [{"role": "assistant", "content": "Ada"}, )"
+                                R"({"role": "assistant", "content": "has", "train": false}]})");
+  EXPECT_NE(why.find("message 2 has \"weight\": 0 or \"train\": false"), std::string::npos) << why;
   const std::string completion =
       json_text(Json{{"prompt", {{{"role", "user"}, {"content", "x"}}}},
                      {"completion", {answer("Ada"), {{"role", "user"}, {"content", "y"}}, answer("has")}}},
