@@ -4,7 +4,7 @@
 
 namespace ft {
 
-AnswersAhead::~AnswersAhead() {
+void AnswersAhead::end() {
   stop_ = true;
   settle();
 }

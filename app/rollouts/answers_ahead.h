@@ -13,7 +13,7 @@ namespace ft {
 class AnswersAhead {
  public:
   AnswersAhead() = default;
-  ~AnswersAhead();  // ends the requests
+  ~AnswersAhead() { end(); }
   AnswersAhead(const AnswersAhead&) = delete;
   AnswersAhead& operator=(const AnswersAhead&) = delete;
 
@@ -21,6 +21,7 @@ class AnswersAhead {
   std::int64_t step() const { return step_; }
   // Begins to ask. work: empty on ranks other than 0; it gets a function that returns true when it must end.
   void begin(std::int64_t step, std::function<SampledAnswers(const std::function<bool()>& stop)> work);
+  void end();  // ends the requests
   // Waits until the thread has ended; then no request is open.
   void settle();
   bool failed() const { return failed_ != nullptr; }  // after settle()

@@ -66,6 +66,15 @@ RemoteAnswers::RemoteAnswers(const RunConfig& config, const BuiltModel& built,
   if (built.purpose.work == Work::train) files_ = make_model_files(built);
 }
 
+RemoteAnswers::~RemoteAnswers() {
+  ahead_.end();
+  try {
+    constexpr double kSeconds = 2;
+    if (!held_.empty()) server_.unload_adapter(held_, kSeconds);
+  } catch (...) {  // the run has ended either way
+  }
+}
+
 std::int64_t RemoteAnswers::round_of(std::int64_t step) const {
   return step / config_.objective.rollout_sync_steps.value_or(1);
 }

@@ -27,6 +27,10 @@ class RemoteAnswers {
  public:
   // Throws UserError (config) if the file of the key cannot be read.
   RemoteAnswers(const RunConfig&, const BuiltModel&, std::vector<std::int32_t> end_tokens);
+  // Takes the adapter away from the server, if that does so at once.
+  ~RemoteAnswers();
+  RemoteAnswers(const RemoteAnswers&) = delete;
+  RemoteAnswers& operator=(const RemoteAnswers&) = delete;
 
   // Returns the answers to the prompts on all ranks; `group` neighbouring prompts are the same. step: the
   // step that trains on them; empty: an evaluation. Throws StepRefused on all ranks if the server fails.

@@ -44,6 +44,12 @@ const Json& field(const Json& object, const char* name) {
   return *at;
 }
 
+ServerClient::Clock::time_point deadline(const ServerAccess& access) {
+  constexpr double kMost = 1e8;  // seconds, which a clock can count
+  return ServerClient::Clock::now() + std::chrono::duration_cast<ServerClient::Clock::duration>(
+                                          std::chrono::duration<double>(std::min(access.seconds, kMost)));
+}
+
 // Reads a token's id from "token_id:12".
 std::optional<std::int64_t> id_of(const Json& name) {
   constexpr std::string_view kBefore = "token_id:";
@@ -61,14 +67,17 @@ std::optional<std::int64_t> id_of(const Json& name) {
 std::vector<std::int64_t> ids_of(const Json& choice, const Json& names) {
   const auto given = choice.find("token_ids");
   const bool listed = given != choice.end() && given->is_array();
+  const auto refuse = [] {
+    throw std::invalid_argument(
+        "the reply has no token ids (return_token_ids); vLLM from 0.10.2 and ft serve give them");
+  };
+  if (!listed && names.empty()) refuse();
   std::vector<std::int64_t> ids;
   for (const Json& one : listed ? *given : names) {
     const std::optional<std::int64_t> id = !listed                   ? id_of(one)
                                            : one.is_number_integer() ? std::optional(one.get<std::int64_t>())
                                                                      : std::nullopt;
-    if (!id)
-      throw std::invalid_argument(
-          "the reply has no token ids (return_token_ids); vLLM from 0.10.2 and ft serve give them");
+    if (!id) refuse();
     ids.push_back(*id);
   }
   return ids;
@@ -172,14 +181,8 @@ SampledAnswers read_completions(const std::string& body, const AskedPrompt& p,
   return all;
 }
 
-ServerClient::Clock::time_point RolloutServer::deadline() const {
-  return ServerClient::Clock::now() +
-         std::chrono::duration_cast<ServerClient::Clock::duration>(
-             std::chrono::duration<double>(std::min(rules_.access.seconds, 1e8)));
-}
-
 std::vector<std::string> RolloutServer::models() const {
-  ServerClient client(rules_.access, deadline());
+  ServerClient client(rules_.access, deadline(rules_.access));
   const std::string body = client.get(kModels, kListing);
   try {
     const Json reply = parsed(body);
@@ -197,7 +200,7 @@ std::vector<std::string> RolloutServer::models() const {
 }
 
 void RolloutServer::load_adapter(const std::string& name, const std::string& folder) const {
-  ServerClient client(rules_.access, deadline());
+  ServerClient client(rules_.access, deadline(rules_.access));
   try {
     client.post(kLoad, json_text({{"lora_name", name}, {"lora_path", folder}}, -1), kListing);
   } catch (const ServerRefused& refused) {
@@ -211,8 +214,10 @@ void RolloutServer::load_adapter(const std::string& name, const std::string& fol
   }
 }
 
-void RolloutServer::unload_adapter(const std::string& name) const {
-  ServerClient client(rules_.access, deadline());
+void RolloutServer::unload_adapter(const std::string& name, double seconds) const {
+  ServerAccess access = rules_.access;
+  access.seconds = std::min(access.seconds, seconds);
+  ServerClient client(access, deadline(access));
   try {
     client.post(kUnload, json_text({{"lora_name", name}}, -1), kListing);
   } catch (const ServerRefused& refused) {
@@ -252,7 +257,7 @@ SampledAnswers RolloutServer::ask(ServerClient& client, const std::string& model
 
 SampledAnswers RolloutServer::answers(const std::string& model, std::span<const AskedPrompt> prompts,
                                       const std::function<bool()>& stop) const {
-  const auto until = deadline();
+  const auto until = deadline(rules_.access);
   std::vector<SampledAnswers> each(prompts.size());
   in_threads(prompts.size(), stop, [&](std::size_t i, const std::function<bool()>& over) {
     ServerClient client(rules_.access, until, over);

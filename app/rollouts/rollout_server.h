@@ -43,15 +43,15 @@ class RolloutServer {
   std::vector<std::string> models() const;
   // Makes the adapter in a folder, which the server must see under this path, its model of this name.
   void load_adapter(const std::string& name, const std::string& folder) const;
-  // Does nothing if the server has no adapter of this name.
-  void unload_adapter(const std::string& name) const;
+  // Does nothing if the server has no adapter of this name. seconds: the most that it may take, if that is
+  // less than ServerAccess::seconds.
+  void unload_adapter(const std::string& name, double seconds = 1e8) const;
   // Returns the answers of a model, prompt after prompt. Asks for many prompts at once. stop: asked often;
   // true ends it with ServerClient::Cancelled.
   SampledAnswers answers(const std::string& model, std::span<const AskedPrompt>,
                          const std::function<bool()>& stop = {}) const;
 
  private:
-  ServerClient::Clock::time_point deadline() const;
   std::string body_of(const std::string& model, const AskedPrompt&) const;
   SampledAnswers ask(ServerClient&, const std::string& model, const AskedPrompt&) const;
 

@@ -78,6 +78,7 @@ std::string ServerClient::send(const hub::HttpRequest& request, const std::strin
   hub::HttpRequest own = request;
   own.token = access_.key;
   double pause = kFirstWait;
+  std::string before;  // the last trouble
   for (int attempts = 1, faults = 0;; ++attempts, pause = std::min(2 * pause, kLongestWait)) {
     Reply reply;
     std::string trouble;
@@ -87,8 +88,9 @@ std::string ServerClient::send(const hub::HttpRequest& request, const std::strin
       trouble = str(path, ": ", e.what());
     } catch (const hub::Stopped&) {
       if (!is_over()) throw Cancelled();
-      fail(Exit::hang, str(path, ": no complete answer within ", access_.seconds,
-                           " s; objective.rollout_server_timeout is the limit"));
+      fail(Exit::hang, str(path, ": no complete answer within ", access_.seconds, " s",
+                           before.empty() ? "" : "; before that " + before,
+                           "; objective.rollout_server_timeout is the limit"));
     } catch (const TooLarge&) {
       fail(Exit::input, str(path, ": the reply has more than ", most_bytes, " bytes, which no answer needs"));
     }
@@ -102,6 +104,7 @@ std::string ServerClient::send(const hub::HttpRequest& request, const std::strin
                             str("objective.rollout_server (", printable(access_.url), "): ", trouble));
     }
     wait(std::max(pause, reply.wait), trouble, attempts);
+    before = trouble;
   }
 }
 

@@ -53,10 +53,12 @@ TEST(RolloutServerLife, TrainsAsWithOwnAnswers) {
         }
   };
   answered("none", 4);
+  if (HasFatalFailure()) return;
   EXPECT_TRUE(w.weights("none") == w.weights());
   EXPECT_FALSE(w.log("none")[0].contains("sampling/sampling_logp_difference/mean"));
   for (const std::string correction : {"sequence_mask", "token_truncate"}) {
     answered(correction, 2);
+    if (HasFatalFailure()) return;
     const auto own = w.log(), given = w.log(correction);
     for (std::size_t i = 0; i < 2; ++i) {
       EXPECT_NEAR(given[i]["loss"].get<double>(), own[i]["loss"].get<double>(), 1e-3) << i;
