@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Random runs of kinds of adapters beside PEFT, float32, on the CPU.
 
-    run.py FT [--kinds BIAS,MISS,HIRA,SHIRA,OFT] [--runs 100] [--first 0] [--write FILE]      (a Python with tests/golden/requirements.txt)
+    run.py FT [--kinds BIAS,ACTIVATED,MISS,HIRA,SHIRA,OFT] [--runs 100] [--first 0] [--write FILE]      (a Python with tests/golden/requirements.txt)
 
 A run's number is its seed: it draws a small model of some family, settings of the adapter, samples, a rate and a
 number of steps. PEFT makes an adapter whose every tensor is away from zero and trains it; ft trains the same adapter.
@@ -32,7 +32,11 @@ USUAL = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_p
 
 def model_spec(draw, kind, seed):
     families = ["llama", "llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2", "t5"] + ["gpt2"] * (kind == "HIRA")
-    family = draw.choice(["llama", "gpt2"] if kind == "BIAS" else families)   # PEFT merges biases of B where linears have biases
+    if kind == "BIAS":                               # PEFT merges biases of B where linears have biases
+        families = ["llama", "gpt2"]
+    if kind == "ACTIVATED":
+        families = families[:-1]
+    family = draw.choice(families)
     width, heads = draw.choice([(16, 2), (24, 3), (32, 4), (40, 4)])
     layers, spec = draw.randint(1, 3), {"seed": seed, "model_type": family, "dtype": "f32", "batch": 2}
     spec["lengths"] = [draw.randint(3, 24) for _ in range(6)]
@@ -110,11 +114,18 @@ def oft(draw, spec):
     return {**settings, "block_share": draw.random() < 0.3}
 
 
-KINDS = {"BIAS": biased, "MISS": miss, "HIRA": hira, "SHIRA": shira, "OFT": oft}
+def activated(draw, spec):
+    """LoRA that acts from one or two tokens on; model_cases puts them into some of the samples."""
+    tokens = draw.sample(range(3, 59), draw.randint(1, 2))
+    settings = {"r": draw.randint(1, 12), "lora_alpha": draw.choice([4, 8, 16]), "alora_invocation_tokens": tokens, **targets(draw, spec)}
+    return {**settings, "use_rslora": draw.random() < 0.3}
+
+
+KINDS = {"BIAS": biased, "ACTIVATED": activated, "MISS": miss, "HIRA": hira, "SHIRA": shira, "OFT": oft}
 
 
 def settings_of(draw, kind, spec):
-    settings = {"peft_type": {"BIAS": "LORA"}.get(kind, kind), **KINDS[kind](draw, spec)}
+    settings = {"peft_type": {"BIAS": "LORA", "ACTIVATED": "LORA"}.get(kind, kind), **KINDS[kind](draw, spec)}
     saved = {"t5": "final_layer_norm", "gpt2": "ln_f"}.get(spec["model_type"], "norm")
     if draw.random() < 0.2:
         settings["modules_to_save"] = [saved]
@@ -153,6 +164,7 @@ def one(binary, kind, seed, out):
     theirs = peft.PeftModel.from_pretrained(mc.load_model(spec, base), out / "adapter", is_trainable=True).train()
     batches = [rows[i:i + spec["batch"]] for i in range(0, len(rows), spec["batch"])]
     want, _ = mc.train(theirs, batches, case["training"])
+    told = f"{spec['model_type']} {json.dumps({k: v for k, v in spec['lora'].items() if k != 'peft_type'})}"
     figures = {"losses": max(abs(a - b) / b for a, b in zip(losses, want))} if len(losses) == len(want) else {"losses": float("inf")}
     names = [set(load_file(f / "adapter_model.safetensors")) for f in (out / "trained", out / "adapter")]
     if names[0] != names[1]:
@@ -161,11 +173,13 @@ def one(binary, kind, seed, out):
     mine, other = interop.logits(ours, rows), interop.logits(theirs.eval(), rows)
     figures["file"] = float((mine - other).abs().max() / other.abs().max().clamp_min(1))
 
+    if "alora_invocation_tokens" in spec["lora"]:    # no weights compute the same
+        return {**figures, "merge": 0.0}, told
     interop.ft(binary, "merge", "--model", base, "--adapter", out / "trained", "--output", out / "merged", "--dtype", "float32")
     merged = {n: p for n, p in ours.merge_and_unload().state_dict().items()}
     got = mc.auto_class(spec).from_pretrained(out / "merged", dtype=torch.float32).state_dict()
     figures["merge"] = max(float((got[n] - merged[n]).abs().max() / merged[n].abs().max().clamp_min(1e-30)) for n in got)
-    return figures, f"{spec['model_type']} {json.dumps({k: v for k, v in spec['lora'].items() if k != 'peft_type'})}"
+    return figures, told
 
 
 def main():

@@ -12,8 +12,9 @@ void each_size(auto f) {
 }
 
 TEST(BlockProducts, AreThoseOfTheBlocksWithTheirGradient) {
-  each_trial({{1, 0}, {5, 0}, {131, 0}}, [](const Trial& s) {
+  each_trial({{1, 0}, {5, 0}, {67, 0}}, [](const Trial& s) {
     each_size([&](std::int64_t n, std::int64_t matrices) {
+      if (s.rows > 5 && n > 3) return;  // many rows and large matrices are tried apart
       const std::int64_t cols = 4 * n, of_b = matrices * n;
       Matrix &x = s.matrix(s.rows, cols, s.type).randomize(1), &y = s.matrix(s.rows, cols, s.type),
              &dy = s.matrix(s.rows, cols, s.type).randomize(2);
