@@ -140,6 +140,47 @@ TEST(MergedAdapters, ReportedDifferencesAreExplained) {
   }
 }
 
+// An adapter that is folded into weights evaluates as the model that ft merge makes of it, and cannot be
+// trained or mixed.
+TEST(FoldedAdapters, EvaluateAsTheirMergedModels) {
+  const Workplace w("llama",
+                    {{"data", {{"eval_datasets", {{{"path", "train.jsonl"}, {"type", "tokenized"}}}}}}});
+  const std::string adapter = source_path("tests/golden/folded/loha");
+  const auto loss = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> all{"eval", "--config", "run.json"};
+    all.insert(all.end(), more.begin(), more.end());
+    EXPECT_EQ(w.run(all), 0) << w.says();
+    const std::string said = contents(w / "stdout") + w.says();
+    const std::size_t at = said.find("eval loss ");
+    return at == said.npos ? said : said.substr(at, said.find(' ', at + 10) - at);
+  };
+  ASSERT_EQ(
+      w.run({"merge", "--model", "model", "--adapter", adapter, "--output", "merged", "--dtype", "float32"}),
+      0)
+      << w.says();
+  const std::string folded = loss({"--adapter", adapter});
+  EXPECT_EQ(folded, loss({"model.model_name_or_path=merged"}));
+  EXPECT_NE(folded, loss({}));
+  for (const std::vector<std::string>& refused :
+       {std::vector<std::string>{"train", "--config", "run.json", "lora.adapter_name_or_path=" + adapter},
+        {"merge", "--model", "model", "--adapter", adapter + "=0.5", "--adapter", adapter + "=0.5",
+         "--output", "mixed"}}) {
+    EXPECT_EQ(w.run(refused), 3);
+    EXPECT_NE(w.says().find("ft reads adapters of LoHa to generate, evaluate and merge"), std::string::npos)
+        << w.says();
+  }
+}
+
+// A model that is in 4 bits is written dense without an adapter.
+TEST(ExportedModels, OfFourBitsAreDense) {
+  const Workplace w("llama-gqa");
+  ASSERT_EQ(w.run({"quantize", "--model", "model", "--output", "packed"}), 0) << w.says();
+  ASSERT_EQ(w.run({"export", "--to", "hf", "--from", "packed", "--output", "dense"}), 0) << w.says();
+  EXPECT_EQ(contents(w / "dense/config.json").find("quantization_config"), std::string::npos);
+  EXPECT_EQ(w.train({"model.model_name_or_path=dense", "finetuning_type=full", "training.max_steps=1"}), 0)
+      << w.says();
+}
+
 TEST(MixedAdapters, AreTheirWeightedSum) {
   const Workplace w("llama-gqa", {{"lora", {{"r", 4}, {"target_modules", {"q_proj", "down_proj"}}}}});
   ASSERT_EQ(w.train({"training.output_dir=a"}), 0) << w.says();
