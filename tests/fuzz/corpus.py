@@ -11,6 +11,9 @@ import struct
 import sys
 
 LARGEST = 20_000  # bytes of an input, as .ci/fuzz gives to libFuzzer
+MOST_WORDS = 1500  # of a dictionary
+# Sources whose quoted names are words of a target: keys that no input has.
+KEYS = {'import': 'app/translate/*_keys.cpp', 'run_config': 'app/deepspeed/keys_*.cpp'}
 
 
 def read(pattern):
@@ -314,7 +317,7 @@ def words_of(contents):
     found = set()
     for content in contents:
         found.update(re.findall(rb'[A-Za-z_<|][\w.|>/-]{2,30}', content))
-    escaped = (re.sub(rb'[^ -~]|["\\]', lambda m: b'\\x%02x' % m.group()[0], w) for w in sorted(found)[:600])
+    escaped = (re.sub(rb'[^ -~]|["\\]', lambda m: b'\\x%02x' % m.group()[0], w) for w in sorted(found)[:MOST_WORDS])
     return b''.join(b'"%s"\n' % w for w in escaped)
 
 
@@ -326,8 +329,9 @@ def main(folder):
         for i, content in enumerate(contents):
             with open(os.path.join(first, f'{i:03}'), 'wb') as file:
                 file.write(content)
+        keys = [b' '.join(re.findall(rb'"([a-z]\w+)"', s)) for s in (read(KEYS[target]) if target in KEYS else ())]
         with open(os.path.join(folder, target, 'words'), 'wb') as file:
-            file.write(words_of(contents))
+            file.write(words_of(contents + keys))
 
 
 if __name__ == '__main__':
