@@ -205,7 +205,7 @@ class HeadGradients : ChunkOperands<T> {
         const float of_q = s_.d[r * kRight + c] * asked[n][i], pull = d[n][i] * back[n][i];
         const float of_read = s_.by.beta[r] * dr[n][i] * read[n][i];
         numbers_[kOfBeta][i / 2] += dr[n][i] * (Base::value(x_.v, head_, r, first + c) - read[n][i]);
-        numbers_[kOfSum][i / 2] += of_q - pull - of_read;
+        numbers_[kOfSum][i / 2] += of_q - of_read;
         numbers_[kPull][i / 2] += pull;
         numbers_[kOfQ][i / 2] += of_q;
         numbers_[kOfK][i / 2] += pull - of_read;
@@ -239,7 +239,6 @@ class HeadGradients : ChunkOperands<T> {
         const float product = kk[n][i] * by.k[r] * by.k[c];
         const float through_p = to_p * qk[n][i] * by.q[r] * by.k[c], through_a = to_a * by.beta[r] * product;
         numbers_[kOfBeta][i / 2] += to_a * product;
-        numbers_[kOfSum][i / 2] += through_p + through_a;
         numbers_[kOfQ][i / 2] += through_p;
         numbers_[kOfK][i / 2] += through_a;
         s_.a[r * kLeft + c] = through_p + through_a;
@@ -260,26 +259,48 @@ class HeadGradients : ChunkOperands<T> {
         if (lane.t == 0) halves[(2 * kind + place_.column / 32) * kChunk + place_.row + lane.g + 8 * i] = sum;
       }
     const float states = block_sum(states_, s_.partial);  // also a barrier
-    float of[kNumbers] = {}, turned = 0;
     if (tid_ < kChunk) {
+      float of[kNumbers] = {}, turned = 0;
       for (int kind = 0; kind < kNumbers; ++kind)
         of[kind] = halves[2 * kind * kChunk + tid_] + halves[(2 * kind + 1) * kChunk + tid_];
       for (int r = 0; r < kChunk; ++r) turned += s_.a[r * kLeft + tid_];
-      s_.c[tid_] = of[kOfSum] - turned;
+      s_.c[tid_] = of[kOfSum];
+      s_.d[tid_] = of[kPull];
+      if (tid_ < count_) {
+        *element<float>(x_.dbeta, row_ + tid_, head_) = of[kOfBeta];
+        room_.q_dot(row_ + tid_, head_) = of[kOfQ];
+        room_.k_dot(row_ + tid_, head_) = of[kOfK] + turned;
+      }
     }
-    const float pulls = block_sum(of[kPull], s_.partial);  // also a barrier
-    if (tid_ < count_) {
-      *element<float>(x_.dbeta, row_ + tid_, head_) = of[kOfBeta];
-      room_.q_dot(row_ + tid_, head_) = of[kOfQ];
-      room_.k_dot(row_ + tid_, head_) = of[kOfK] + turned;
+    __syncthreads();
+    store_dg(s_.by.up[count_ - 1] * states);
+  }
+
+  // Stores the gradient of g. The decay from row j to row i is the sum of g in the rows after j up to i. So
+  // row r gets the elements of `a` in rows from r on and columns before r, numbers kOfSum of the rows from r
+  // on, numbers kPull of the rows before r, and `all`. No sum is a difference of larger ones.
+  __device__ void store_dg(float all) {
+    if (tid_ < kChunk) {  // sums of the columns before each
+      float sum = 0;
+      for (int c = 0; c < kChunk; ++c) {
+        const float own = s_.a[tid_ * kLeft + c];
+        s_.a[tid_ * kLeft + c] = sum;
+        sum += own;
+      }
     }
+    __syncthreads();
     if (tid_ >= 32) return;
-    // The gradient of g in a row is the sum over the row and those after it.
-    const float all = s_.by.up[count_ - 1] * states + pulls;
-    const float second = running_sum(s_.c[63 - tid_]);
-    const float first = running_sum(s_.c[31 - tid_]) + __shfl_sync(~0u, second, 31);
-    if (63 - tid_ < count_) *element<float>(x_.dg, row_ + 63 - tid_, head_) = second + all;
-    if (31 - tid_ < count_) *element<float>(x_.dg, row_ + 31 - tid_, head_) = first + all;
+    const float second = running_sum(s_.c[63 - tid_]),
+                first = running_sum(s_.c[31 - tid_]) + __shfl_sync(~0u, second, 31);
+    const float before = running_sum(s_.d[tid_]),
+                later = running_sum(s_.d[32 + tid_]) + __shfl_sync(~0u, before, 31);
+    const auto store = [&](int r, float from, float up_to) {
+      float across = 0;
+      for (int i = r; i < kChunk; ++i) across += s_.a[i * kLeft + r];
+      if (r < count_) *element<float>(x_.dg, row_ + r, head_) = across + from + (up_to - s_.d[r]) + all;
+    };
+    store(tid_, __shfl_sync(~0u, first, 31 - tid_), before);
+    store(32 + tid_, __shfl_sync(~0u, second, 31 - tid_), later);
   }
 
   GradShared& s_;
