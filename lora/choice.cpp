@@ -7,11 +7,16 @@
 #include "lora/choice_rules.h"
 
 namespace ft::lora {
+namespace {
+
+constexpr const char* kFromTokensOn = "alora_invocation_tokens";  // ft merge refuses such an adapter
+
+}  // namespace
 
 std::string shared_part(const LoraConfig& c, const AdapterFolder& folder, const std::string& embedding) {
   if (c.use_dora) return "use_dora";
   if (c.lora_bias) return "lora_bias";
-  if (c.alora_invocation_tokens) return "alora_invocation_tokens";
+  if (c.alora_invocation_tokens) return kFromTokensOn;
   if (!c.peft_type->by_request) return str("peft_type ", c.peft_type->peft_type);
   if (c.modules_to_save && !c.modules_to_save->empty()) return "modules_to_save";
   if (c.bias != LoraBias::none) return "bias";
@@ -22,9 +27,10 @@ std::string shared_part(const LoraConfig& c, const AdapterFolder& folder, const 
 }
 
 void refuse_choice(const AdapterFolder& folder, const std::string& what) {
-  throw UserError(Exit::input,
-                  str(folder.config_file(), ": ", what,
-                      " cannot be chosen by requests; ft merge makes a model of it, which is served alone"));
+  const bool merges = what != kFromTokensOn;
+  throw UserError(Exit::input, str(folder.config_file(), ": ", what, " cannot be chosen by requests; ",
+                                   merges ? "ft merge makes a model of it, which is served alone"
+                                          : "ft chat and ft generate use it"));
 }
 
 // All adapters of one Linear.
