@@ -50,11 +50,16 @@ def arguments():
     return a.parse_args()
 
 
+def same_tokens(row):
+    """False for a row with a number such as ¼: transformers' tokenizer of a GGUF file forgets to split it off."""
+    return not any(c.isnumeric() and not c.isascii() for c in row["question"] + row["answer"])
+
+
 def main():
     a = arguments()
     a.folder = a.folder.resolve()
     a.folder.mkdir(parents=True, exist_ok=True)
-    rows = [r for r in read_rows(a.data / "gsm8k/train.jsonl") if len(r["question"]) + len(r["answer"]) <= LONGEST]
+    rows = [r for r in read_rows(a.data / "gsm8k/train.jsonl") if len(r["question"]) + len(r["answer"]) <= LONGEST and same_tokens(r)]
     a.train_rows, a.held_out_rows = rows[:-HELD_OUT], rows[-HELD_OUT:]
     if a.steps * parts.BATCH > len(a.train_rows):
         sys.exit(f"--steps {a.steps}: {len(a.train_rows)} rows are enough for {len(a.train_rows) // parts.BATCH} steps")
