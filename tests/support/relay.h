@@ -85,14 +85,13 @@ class Relay {
         });
     }
   }
-  // Returns the bytes to pass on: all before the fault, then none until all bytes that the fault needs have
-  // come.
+  // Returns the next bytes to pass on: all before the fault, then none until all bytes that the fault needs
+  // have come, then the others.
   std::string pass(std::string& held, std::size_t& passed, bool& waiting) {
     std::string now;
     const std::size_t window = fault_.kind == WireFault::Kind::swap ? 2 * fault_.bytes : fault_.bytes;
-    if (waiting && passed + held.size() >= fault_.at + window) {
-      const std::size_t at = fault_.at - passed;
-      change(held, at);
+    if (waiting && passed == fault_.at && held.size() >= window) {
+      change(held);
       waiting = false;
       done_ = true;
     }
@@ -102,29 +101,29 @@ class Relay {
     passed += now.size();
     return now;
   }
-  void change(std::string& held, std::size_t at) const {
+  void change(std::string& held) const {  // its first bytes
     switch (fault_.kind) {
       case WireFault::Kind::flip:
-        held[at] = static_cast<char>(held[at] ^ 0x10);
+        held[0] = static_cast<char>(held[0] ^ 0x10);
         return;
       case WireFault::Kind::drop:
-        held.erase(at, fault_.bytes);
+        held.erase(0, fault_.bytes);
         return;
       case WireFault::Kind::repeat:
-        held.insert(at, held.substr(at, fault_.bytes));
+        held.insert(0, held.substr(0, fault_.bytes));
         return;
       case WireFault::Kind::swap:
-        held.insert(at, held.substr(at + fault_.bytes, fault_.bytes));
-        held.erase(at + 2 * fault_.bytes, fault_.bytes);
+        held.insert(0, held.substr(fault_.bytes, fault_.bytes));
+        held.erase(2 * fault_.bytes, fault_.bytes);
         return;
       case WireFault::Kind::insert:
-        held.insert(at, fault_.words);
+        held.insert(0, fault_.words);
         return;
       case WireFault::Kind::delay:
         std::this_thread::sleep_for(Milliseconds(fault_.milliseconds));
         return;
       case WireFault::Kind::cut:
-        held.resize(at);
+        held.clear();
         return;
       case WireFault::Kind::none:
       case WireFault::Kind::stall:
@@ -141,12 +140,16 @@ class Relay {
       if (n < 0 && errno == EAGAIN) continue;
       if (n <= 0) break;
       held.append(room.data(), static_cast<std::size_t>(n));
-      const bool before = waiting;
-      const std::string now = pass(held, passed, waiting);
-      if (!send_all(to, now.data(), now.size(), Clock::now() + std::chrono::seconds(20))) break;
-      if (before && !waiting && fault_.kind == WireFault::Kind::cut) break;
-      if (before && !waiting && fault_.kind == WireFault::Kind::stall)
-        while (!stop_) std::this_thread::sleep_for(Milliseconds(20));
+      for (bool more = true; more;) {
+        const bool before = waiting;
+        const std::string now = pass(held, passed, waiting);
+        if (!send_all(to, now.data(), now.size(), Clock::now() + std::chrono::seconds(20))) n = 0;
+        const bool happened = before && !waiting;
+        if (happened && fault_.kind == WireFault::Kind::cut) n = 0;
+        while (happened && fault_.kind == WireFault::Kind::stall && !stop_)
+          std::this_thread::sleep_for(Milliseconds(20));
+        more = n != 0 && !now.empty();
+      }
     }
     for (const Socket* s : {&from, &to}) ::shutdown(s->fd(), SHUT_RDWR);
   }
