@@ -1,5 +1,7 @@
 #include "lora/folded/folding.h"
 
+#include "lora/adapter.h"
+
 namespace ft::lora {
 
 FoldedAdapter::FoldedAdapter(const std::string& folder)
@@ -62,6 +64,14 @@ FoldedValues FoldedLinear::matrix(std::string_view tensor) const {
   const StoredTensor& t = at(tensor);
   require(t.shape.size() == 2, "a matrix that check() did not see");
   return {values(tensor), {t.shape[0], t.shape[1]}};
+}
+
+FoldedValues FoldedLinear::product(Ops& ops, std::string_view left, std::string_view right) const {
+  FoldedValues up = matrix(left), down = matrix(right);
+  FoldedValues y{{}, {up.shape[0], down.shape[1]}};
+  y.values.resize(static_cast<std::size_t>(y.shape.numel()));
+  add_product(ops, y.tensor(), down.tensor(), up.tensor(), 1, false);
+  return y;
 }
 
 }  // namespace ft::lora

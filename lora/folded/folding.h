@@ -63,6 +63,8 @@ class FoldedLinear {
   void expect(std::string_view tensor, const std::vector<std::int64_t>& shape) const;
   std::vector<float> values(std::string_view tensor) const;
   FoldedValues matrix(std::string_view tensor) const;
+  // Returns the product of two matrices.
+  FoldedValues product(Ops&, std::string_view left, std::string_view right) const;
   // Throws UserError (input) that names the file and the tensor.
   [[noreturn]] void refuse(std::string_view tensor, const std::string& fault) const;
 

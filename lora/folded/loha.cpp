@@ -1,7 +1,5 @@
 // LoHa (Hyeon-Woo et al., "FedPara", 2022), as PEFT computes it on Linears: W + s (W1a W1b) * (W2a W2b),
 // element by element, with W1a, W2a (out, r), W1b, W2b (r, in) and s = alpha / r.
-#include "engine/ops/ops.h"
-#include "lora/adapter.h"
 #include "lora/folded/folding.h"
 #include "lora/kinds.h"
 
@@ -14,14 +12,8 @@ void check_loha(const FoldedLinear& l) {
 }
 
 void change_by_loha(Ops& ops, const FoldedLinear& l, Tensor w) {
-  std::vector<float> first(static_cast<std::size_t>(w.numel())), second(first.size());
-  const auto multiply = [&](std::vector<float>& y, const char* left, const char* right) {
-    FoldedValues up = l.matrix(left), down = l.matrix(right);
-    const Tensor to(reinterpret_cast<std::byte*>(y.data()), DType::f32, w.shape);
-    add_product(ops, to, down.tensor(), up.tensor(), 1, false);
-  };
-  multiply(first, "hada_w1_a", "hada_w1_b");
-  multiply(second, "hada_w2_a", "hada_w2_b");
+  const std::vector<float> first = l.product(ops, "hada_w1_a", "hada_w1_b").values,
+                           second = l.product(ops, "hada_w2_a", "hada_w2_b").values;
   for (std::size_t i = 0; i < first.size(); ++i) w.as<float>()[i] += l.scale * (first[i] * second[i]);
 }
 

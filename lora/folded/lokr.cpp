@@ -4,8 +4,6 @@
 // alpha / r.
 #include <utility>
 
-#include "engine/ops/ops.h"
-#include "lora/adapter.h"
 #include "lora/folded/folding.h"
 #include "lora/kinds.h"
 
@@ -40,12 +38,7 @@ void check_lokr(const FoldedLinear& l) {
 }
 
 FoldedValues factor(Ops& ops, const FoldedLinear& l, const std::string& name) {
-  if (l.has(name)) return l.matrix(name);
-  FoldedValues up = l.matrix(name + "_a"), down = l.matrix(name + "_b");
-  FoldedValues y{{}, {up.shape[0], down.shape[1]}};
-  y.values.resize(static_cast<std::size_t>(y.shape.numel()));
-  add_product(ops, y.tensor(), down.tensor(), up.tensor(), 1, false);
-  return y;
+  return l.has(name) ? l.matrix(name) : l.product(ops, name + "_a", name + "_b");
 }
 
 void change_by_lokr(Ops& ops, const FoldedLinear& l, Tensor w) {
